@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/float16.h"
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "base/utf8.h"
+
+namespace vedette {
+namespace {
+
+TEST(Json, RoundTripKeepsOrderAndTypes) {
+  const char* text = R"({"b": [1, -2, 3.5, 1e3, true, null], "a": {"x": "h\u00e9\n"}})";
+  const auto parsed = parse_json(text, "test");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->dump(), "{\"b\": [1, -2, 3.5, 1000.0, true, null], \"a\": {\"x\": \"h\xc3\xa9\\n\"}}");
+}
+
+TEST(Json, RefusesHostileText) {
+  EXPECT_FALSE(parse_json("{\"a\": 1, \"a\": 2}", "t").ok());
+  EXPECT_FALSE(parse_json(std::string(100000, '['), "t").ok());
+  EXPECT_FALSE(parse_json("[\"\xff\"]", "t").ok());
+  EXPECT_FALSE(parse_json("", "t").ok());
+  EXPECT_FALSE(parse_json("[1] x", "t").ok());
+  EXPECT_FALSE(parse_json("[1e999999]", "t").ok());
+  EXPECT_FALSE(parse_json("[1]", "t", {.max_bytes = 2}).ok());
+  const auto error = parse_json("{:", "request body").error();
+  EXPECT_NE(error.message.find("request body"), std::string::npos);
+  EXPECT_NE(error.message.find("byte 2"), std::string::npos) << error.message;
+}
+
+TEST(JsonReader, NamesFieldExpectedAndFound) {
+  const auto json = parse_json(R"({"layers": "six", "eps": 1e-6, "n": 4.0})", "config.json");
+  const JsonReader reader(*json, "config.json");
+  EXPECT_EQ(*reader.integer("n", 0, 10), 4);
+  EXPECT_EQ(*reader.integer("absent", 0, 10, 7), 7);
+  const auto bad = reader.integer("layers", 1, 4096);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().message, "config.json: 'layers' must be an integer from 1 to 4096, found string \"six\"");
+}
+
+TEST(Float16, EveryHalfRoundTripsAndRoundingIsToEven) {
+  for (uint32_t h = 0; h < 65536; ++h) {
+    const float f = f16_to_float(static_cast<uint16_t>(h));
+    if (std::isnan(f)) continue;
+    ASSERT_EQ(float_to_f16(f), h);
+    ASSERT_EQ(float_to_bf16(bf16_to_float(static_cast<uint16_t>(h))), h) << h;
+  }
+  EXPECT_EQ(float_to_f16(65519.0f), 0x7bff);
+  EXPECT_EQ(float_to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_f16(0x1p-25f), 0);            // tie to even
+  EXPECT_EQ(float_to_f16(0x1.8p-25f), 1);
+  EXPECT_EQ(float_to_f16(1.0f + 0x1p-11f), 0x3c00);  // tie to even
+  EXPECT_EQ(float_to_f16(1.0f + 0x1.8p-10f), 0x3c02);
+}
+
+TEST(Utf8, RepairsMaximalSubparts) {
+  EXPECT_EQ(repair_utf8("a\xf0\x9f\x98z"), "a\xef\xbf\xbdz");
+  EXPECT_EQ(repair_utf8("\xc0\x80"), "\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(repair_utf8("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(complete_utf8_prefix("ab\xf0\x9f\x98"), 2u);
+  EXPECT_EQ(complete_utf8_prefix("ab\xff"), 3u);
+  EXPECT_TRUE(is_valid_utf8("\xf0\x9f\x98\x80"));
+}
+
+TEST(MappedFile, TruncationIsAnErrorNotASignal) {
+  const std::string path = std::filesystem::temp_directory_path() / "vedette_truncated.bin";
+  std::ofstream(path) << std::string(20000, 'x');
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(path, 100);
+  volatile unsigned sum = 0;
+  for (const std::byte b : (*file)->bytes()) sum = sum + static_cast<unsigned>(b);
+  EXPECT_EQ(sum, 100u * 'x');
+  EXPECT_FALSE((*file)->intact());
+  std::filesystem::remove(path);
+  EXPECT_EQ(MappedFile::open("/nonexistent/x").error().kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(MappedFile::open("/tmp").ok());
+}
+
+}  // namespace
+}  // namespace vedette

@@ -1,0 +1,40 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+namespace vedette::log {
+namespace {
+
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>("vedette", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_pattern("%^%l%$: %v");
+    made->set_level(spdlog::level::warn);
+    return made;
+  }();
+  return *instance;
+}
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::kDebug: return spdlog::level::debug;
+    case Level::kInfo: return spdlog::level::info;
+    case Level::kWarning: return spdlog::level::warn;
+    case Level::kError: return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+void set_level(Level level) { logger().set_level(to_spdlog(level)); }
+
+void write(Level level, std::string_view line) {
+  try {
+    logger().log(to_spdlog(level), "{}", line);
+  } catch (...) {  // a log line that cannot be written must not end a request
+  }
+}
+
+}  // namespace vedette::log

@@ -1,0 +1,77 @@
+#include "base/utf8.h"
+
+#include <cstdint>
+
+namespace vedette {
+namespace {
+
+struct Scan {
+  size_t length;   // bytes consumed
+  bool valid;      // a whole character
+  bool cut;        // ill-formed only because the text ends
+};
+
+Scan scan(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return {1, true, false};
+  size_t need = 0;
+  uint8_t low = 0x80, high = 0xbf;  // allowed range of the second byte
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    need = 1;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    need = 2;
+    if (lead == 0xe0) low = 0xa0;
+    if (lead == 0xed) high = 0x9f;
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    need = 3;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;
+  } else {
+    return {1, false, false};
+  }
+  for (size_t i = 1; i <= need; ++i) {
+    if (i >= text.size()) return {i, false, true};
+    if (byte(i) < low || byte(i) > high) return {i, false, false};
+    low = 0x80;
+    high = 0xbf;
+  }
+  return {need + 1, true, false};
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const Scan s = scan(bytes);
+    if (!s.valid) return false;
+    bytes.remove_prefix(s.length);
+  }
+  return true;
+}
+
+std::string repair_utf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const Scan s = scan(bytes);
+    if (s.valid)
+      out.append(bytes.substr(0, s.length));
+    else
+      out.append("\xef\xbf\xbd");
+    bytes.remove_prefix(s.length);
+  }
+  return out;
+}
+
+size_t complete_utf8_prefix(std::string_view bytes) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const Scan s = scan(bytes.substr(at));
+    if (s.cut) return at;
+    at += s.length;
+  }
+  return at;
+}
+
+}  // namespace vedette

@@ -1,0 +1,15 @@
+// UTF-8 helpers for untrusted bytes (Unicode 15, table 3-7: maximal subparts).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace vedette {
+
+bool is_valid_utf8(std::string_view bytes);
+// Each maximal ill-formed subsequence becomes U+FFFD.
+std::string repair_utf8(std::string_view bytes);
+// Length of the longest prefix that does not end inside a character that more bytes could complete.
+size_t complete_utf8_prefix(std::string_view bytes);
+
+}  // namespace vedette

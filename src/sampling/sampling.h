@@ -1,0 +1,86 @@
+// Sampling: one logits chain, counter-based Gumbel noise.
+//
+// A draw at temperature T > 0 is argmax over the kept set of (logit / T + g), with g a standard Gumbel variate
+// from a counter-based generator keyed by (seed, choice, purpose, absolute position, token id). So a token depends
+// on the logits, the parameters and the seed alone: not on the batch, the chunking or how often it is computed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace vedette::sampling {
+
+struct SamplingParams {
+  double temperature = 0;          // 0: greedy
+  int64_t top_k = 0;               // 0: off
+  double top_p = 1;
+  double min_p = 0;
+  double repetition_penalty = 1;   // over the last repeat_last_n tokens, prompt included
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
+  int64_t repeat_last_n = -1;      // -1: whole history; 0: off
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::optional<uint64_t> seed;    // absent: drawn and reported
+  uint32_t choice = 0;             // index among n choices
+};
+
+// Errors: kInvalidRequest naming the field, its value and the range.
+Status validate(const SamplingParams& params);
+
+// One sampling position's view of the tokens before it (prompt and generated).
+struct History {
+  std::span<const int32_t> tokens;
+  int64_t prompt_tokens = 0;
+};
+
+// A kept candidate. The chain starts with every token of the vocabulary.
+struct Candidate {
+  int32_t id;
+  float logit;
+};
+
+// One link of the chain. Edits candidates in place: logits, or removal. State (if any) must be copyable by clone(),
+// because rows under verification are sampled in order and may be rolled back.
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  virtual const char* name() const = 0;
+  virtual void apply(std::vector<Candidate>& candidates, const History& history) = 0;
+  virtual void accept(int32_t token) { (void)token; }
+  virtual std::unique_ptr<Sampler> clone() const = 0;
+};
+
+// Owned by one sequence; engine thread. Scratch is re-used: nothing is allocated per token after the first.
+class SamplerChain {
+ public:
+  // Expects validated params; `seed` is params.seed or the one drawn for it.
+  SamplerChain(const SamplingParams& params, uint64_t seed, int64_t vocab_size);
+  SamplerChain(const SamplerChain& other);
+  SamplerChain& operator=(const SamplerChain& other);
+  SamplerChain(SamplerChain&&) noexcept = default;
+  SamplerChain& operator=(SamplerChain&&) noexcept = default;
+
+  // The token for absolute position `position` (the position the token itself will have).
+  int32_t sample(std::span<const float> logits, const History& history, int64_t position);
+  void accept(int32_t token);
+  uint64_t seed() const { return seed_; }
+
+ private:
+  SamplingParams params_;
+  uint64_t seed_;
+  int64_t vocab_size_;
+  std::vector<std::unique_ptr<Sampler>> samplers_;
+  std::vector<Candidate> candidates_;
+};
+
+// Fresh seed from the operating system.
+uint64_t draw_seed();
+
+}  // namespace vedette::sampling

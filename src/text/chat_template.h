@@ -1,0 +1,40 @@
+// Chat templates (Jinja) rendered as transformers' apply_chat_template does. Backed by `minijinja`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace vedette::text {
+
+struct ChatRenderInput {
+  Json messages;                      // array of {role, content, ...}
+  Json tools;                         // null or array
+  bool add_generation_prompt = true;
+  Json extra;                         // null or object: further variables (enable_thinking, ...)
+  std::string bos_token, eos_token;   // texts
+  Json special_tokens;                // null or object: further special tokens by name (unk_token, ...)
+};
+
+// Immutable after creation; any thread.
+class ChatTemplate {
+ public:
+  // Errors: kCorruptFile with line and column of a syntax error.
+  static Result<ChatTemplate> parse(std::string_view source);
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+  // Errors: kInvalidRequest with the template's own raise_exception text, or the failing line.
+  Result<std::string> render(const ChatRenderInput& input) const;
+
+ private:
+  struct Impl;
+  explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vedette::text
