@@ -1,0 +1,79 @@
+// From a checkpoint to something that runs: spec, back end, K/V plan, decoder, engine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/memory.h"
+#include "models/decoder.h"
+#include "ops/backend.h"
+#include "ops/types.h"
+#include "weights/checkpoint.h"
+
+namespace vedette::engine {
+
+enum class ComputeChoice : uint8_t { kAuto, kI8, kI16, kF32 };
+
+struct LoadOptions {
+  ComputeChoice compute = ComputeChoice::kAuto;  // auto: i16 below 1.5e9 parameters, i8 above
+  std::optional<ops::DType> kv_type;             // absent: f16; f32 with compute f32; bf16 where f16 overflows
+  int threads = 0;                               // 0: one per physical core this process may use
+  std::string isa;                               // "portable" | "avx2" | "avx512"; empty: the best there is
+  bool repack = true;
+  int64_t context_length = 0;                    // 0: the model's own, lowered to what fits
+  int max_sequences = 1;                         // decoded together
+  int prefill_chunk = 512;                       // rows
+  int grant_interval = 16;
+  int64_t kv_budget_bytes = 0;                   // 0: what max_sequences * context needs, lowered to fit memory
+  // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
+  int max_logit_rows = 0;
+  bool check_memory = true;                      // false: load even if the estimate says that it does not fit
+  std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights, on the caller's thread
+};
+
+// What was decided at load; printed at start.
+struct LoadReport {
+  std::string family;
+  int64_t parameters = 0;
+  ops::BackendInfo backend;
+  ops::DType kv_type = ops::DType::kF16;
+  int64_t context_length = 0;
+  int64_t max_sequences = 0;
+  std::vector<int64_t> kv_blocks;    // per group
+  MemoryEstimate estimate;
+  ops::MemoryUse memory;             // as the back end counts it
+  std::vector<int32_t> eos;
+  double load_ms = 0;
+};
+
+// Ready to run steps, without an engine thread: for evaluate(). Destroyed in reverse order of its members.
+struct LoadedDecoder {
+  std::shared_ptr<const void> storage;  // mappings that weights may still be read from
+  std::unique_ptr<models::Decoder> decoder;
+  EngineConfig config;
+  LoadReport report;
+};
+
+struct LoadedModel {
+  std::shared_ptr<const void> storage;
+  std::unique_ptr<Engine> engine;
+  LoadReport report;
+};
+
+Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const LoadOptions& options);
+Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options);
+
+// End-of-generation ids: eos_token_id (a number or a list) of generation_config.json and config.json, the
+// tokenizer's own, and for GGUF eos, eot and eom. Sorted, unique.
+std::vector<int32_t> end_tokens(const weights::Checkpoint& checkpoint, const std::optional<int32_t>& tokenizer_eos);
+
+// Elements of all weights of a checkpoint, as they count before quantization.
+int64_t parameter_count(const weights::Checkpoint& checkpoint);
+
+}  // namespace vedette::engine
