@@ -18,17 +18,17 @@
 namespace vedette::sampling {
 
 struct SamplingParams {
-  double temperature = 0;          // 0: greedy
-  int64_t top_k = 0;               // 0: off
+  double temperature = 0;  // 0: greedy
+  int64_t top_k = 0;       // 0: off
   double top_p = 1;
   double min_p = 0;
-  double repetition_penalty = 1;   // over the last repeat_last_n tokens, prompt included
+  double repetition_penalty = 1;  // over the last repeat_last_n tokens, prompt included
   double frequency_penalty = 0;
   double presence_penalty = 0;
-  int64_t repeat_last_n = -1;      // -1: whole history; 0: off
-  std::vector<std::pair<int32_t, float>> logit_bias;
-  std::optional<uint64_t> seed;    // absent: drawn and reported
-  uint32_t choice = 0;             // index among n choices
+  int64_t repeat_last_n = -1;  // -1: whole history; 0: off
+  std::vector<std::pair<int32_t, float>> logit_bias = {};
+  std::optional<uint64_t> seed = {};  // absent: drawn and reported
+  uint32_t choice = 0;                // index among n choices
 };
 
 // Errors: kInvalidRequest naming the field, its value and the range.
@@ -46,14 +46,15 @@ struct Candidate {
   float logit;
 };
 
-// One link of the chain. Edits candidates in place: logits, or removal. State (if any) must be copyable by clone(),
-// because rows under verification are sampled in order and may be rolled back.
+// One link of the chain. Edits candidates in place: logits, or removal. Candidates stay in ascending id order; links
+// before the first that removes find candidates[id].id == id. Logits are finite or -infinity, and stay so.
+// State (if any) must be copyable by clone(), because rows under verification are sampled in order and may be rolled
+// back: a history is only ever extended, going back means going back to a clone.
 class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual const char* name() const = 0;
   virtual void apply(std::vector<Candidate>& candidates, const History& history) = 0;
-  virtual void accept(int32_t token) { (void)token; }
   virtual std::unique_ptr<Sampler> clone() const = 0;
 };
 
@@ -67,15 +68,15 @@ class SamplerChain {
   SamplerChain(SamplerChain&&) noexcept = default;
   SamplerChain& operator=(SamplerChain&&) noexcept = default;
 
-  // The token for absolute position `position` (the position the token itself will have).
-  int32_t sample(std::span<const float> logits, const History& history, int64_t position);
-  void accept(int32_t token);
+  // The token for absolute position `position` (the position the token itself will have). NaN counts as -infinity;
+  // kInternal if no token is left with a finite logit.
+  Result<int32_t> sample(std::span<const float> logits, const History& history, int64_t position);
   uint64_t seed() const { return seed_; }
 
  private:
-  SamplingParams params_;
   uint64_t seed_;
-  int64_t vocab_size_;
+  uint32_t choice_;
+  bool greedy_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
   std::vector<Candidate> candidates_;
 };

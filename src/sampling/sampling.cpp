@@ -1,0 +1,95 @@
+#include "sampling/sampling.h"
+
+#include <sys/random.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "sampling/links.h"
+#include "sampling/noise.h"
+#include "sampling/numbers.h"
+
+namespace vedette::sampling {
+namespace {
+
+// The highest logit, the lowest id among equals; -1 if there is none above -infinity.
+int32_t argmax(const std::vector<Candidate>& candidates) {
+  const float best = max_logit(candidates);
+  if (best == kMinusInfinity) return -1;
+  for (const Candidate& candidate : candidates)
+    if (candidate.logit == best) return candidate.id;
+  return -1;
+}
+
+// argmax of logit + g. Exact although most candidates are skipped: a candidate is passed over only where the bound on
+// its noise shows that it cannot win.
+int32_t gumbel_argmax(const std::vector<Candidate>& candidates, const NoiseKey& key, int64_t position) {
+  const int32_t likely = argmax(candidates);
+  if (likely < 0) return -1;
+  PhiloxBlock words = noise_block(key, position, static_cast<uint32_t>(likely) / 4);
+  uint32_t words_block = static_cast<uint32_t>(likely) / 4;
+  int32_t winner = likely;
+  double best = static_cast<double>(max_logit(candidates)) + gumbel(words[static_cast<uint32_t>(likely) % 4]);
+  float floor = static_cast<float>(best - kGumbelMax - 1e-3 * (1 + std::abs(best)));  // rounded down, surely
+  for (const Candidate& candidate : candidates) {
+    if (candidate.logit < floor) continue;
+    const uint32_t id = static_cast<uint32_t>(candidate.id);
+    if (id / 4 != words_block) {
+      words_block = id / 4;
+      words = noise_block(key, position, words_block);
+    }
+    const uint32_t word = words[id % 4];
+    if (candidate.logit + gumbel_bound(word) < best) continue;
+    const double score = candidate.logit + gumbel(word);
+    if (score > best || (score == best && candidate.id < winner)) {
+      best = score;
+      winner = candidate.id;
+      floor = static_cast<float>(best - kGumbelMax - 1e-3 * (1 + std::abs(best)));
+    }
+  }
+  return winner;
+}
+
+}  // namespace
+
+SamplerChain::SamplerChain(const SamplingParams& params, uint64_t seed, int64_t vocab_size)
+    : seed_(seed), choice_(params.choice), greedy_(params.temperature == 0 || params.top_k == 1) {
+  for (const Link& link : links()) {
+    if (greedy_ && link.use == LinkUse::kDrawOnly) continue;
+    if (auto sampler = link.make(params, vocab_size)) samplers_.push_back(std::move(sampler));
+  }
+  candidates_.reserve(static_cast<size_t>(vocab_size));
+}
+
+SamplerChain::SamplerChain(const SamplerChain& other)
+    : seed_(other.seed_), choice_(other.choice_), greedy_(other.greedy_) {
+  for (const auto& sampler : other.samplers_) samplers_.push_back(sampler->clone());
+  candidates_.reserve(other.candidates_.capacity());
+}
+
+SamplerChain& SamplerChain::operator=(const SamplerChain& other) {
+  if (this != &other) *this = SamplerChain(other);
+  return *this;
+}
+
+Result<int32_t> SamplerChain::sample(std::span<const float> logits, const History& history, int64_t position) {
+  candidates_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<int32_t>(i), tame(logits[i])};
+  for (const auto& sampler : samplers_) sampler->apply(candidates_, history);
+  const int32_t token =
+      greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);
+  if (token < 0)
+    return internal_error("", "position {}: none of {} logits is a number above -infinity, no token can be chosen",
+                          position, logits.size());
+  return token;
+}
+
+uint64_t draw_seed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) == static_cast<ssize_t>(sizeof seed)) return seed;
+  // Without the system call the clock must do; a seed is no secret.
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9E3779B97F4A7C15u;
+}
+
+}  // namespace vedette::sampling
