@@ -1,0 +1,147 @@
+//! What crosses the C border: owned buffers, borrowed texts, statuses, and the guard against panics.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+pub const OK: i32 = 0;
+pub const INVALID: i32 = 1;
+pub const RAISED: i32 = 2;
+pub const PANIC: i32 = 3;
+
+/// Why a call failed: its status and one line of text.
+pub struct Failure {
+    pub status: i32,
+    pub text: String,
+}
+
+impl Failure {
+    pub fn invalid(text: impl Into<String>) -> Failure {
+        Failure { status: INVALID, text: text.into() }
+    }
+}
+
+impl<E: std::fmt::Display> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::invalid(error.to_string())
+    }
+}
+
+#[repr(C)]
+pub struct VtBytes {
+    data: *mut u8,
+    size: usize,
+}
+
+impl From<Vec<u8>> for VtBytes {
+    fn from(bytes: Vec<u8>) -> VtBytes {
+        let boxed = bytes.into_boxed_slice();
+        let size = boxed.len();
+        VtBytes { data: Box::into_raw(boxed) as *mut u8, size }
+    }
+}
+
+#[repr(C)]
+pub struct VtIds {
+    data: *mut u32,
+    size: usize,
+}
+
+impl From<Vec<u32>> for VtIds {
+    fn from(ids: Vec<u32>) -> VtIds {
+        let boxed = ids.into_boxed_slice();
+        let size = boxed.len();
+        VtIds { data: Box::into_raw(boxed) as *mut u32, size }
+    }
+}
+
+#[repr(C)]
+pub struct VtTexts {
+    bytes: *const u8,
+    size: usize,
+    ends: *const u32,
+    count: usize,
+}
+
+impl VtTexts {
+    /// The texts, each checked to lie inside the buffer and to be UTF-8.
+    ///
+    /// # Safety
+    /// The pointers hold `size` bytes and `count` ends.
+    pub unsafe fn to_strings(&self) -> Result<Vec<String>, Failure> {
+        let bytes = borrow(self.bytes, self.size);
+        let ends = borrow(self.ends, self.count);
+        let mut out = Vec::with_capacity(ends.len());
+        let mut start = 0usize;
+        for (index, &end) in ends.iter().enumerate() {
+            let end = end as usize;
+            let text = bytes
+                .get(start..end)
+                .ok_or_else(|| Failure::invalid(format!("text {index} ends at {end} outside the buffer")))?;
+            let text = std::str::from_utf8(text)
+                .map_err(|_| Failure::invalid(format!("token or merge {index} is not valid UTF-8")))?;
+            out.push(text.to_string());
+            start = end;
+        }
+        Ok(out)
+    }
+}
+
+/// A slice from a C pointer; an empty one may come with a null pointer.
+///
+/// # Safety
+/// `data` holds `size` elements that live as long as the result is used.
+pub unsafe fn borrow<'a, T>(data: *const T, size: usize) -> &'a [T] {
+    if size == 0 || data.is_null() {
+        &[]
+    } else {
+        std::slice::from_raw_parts(data, size)
+    }
+}
+
+/// # Safety
+/// As for [`borrow`].
+pub unsafe fn borrow_str<'a>(data: *const u8, size: usize) -> Result<&'a str, Failure> {
+    std::str::from_utf8(borrow(data, size)).map_err(|_| Failure::invalid("text is not valid UTF-8"))
+}
+
+/// Runs `body`, stores its value or its error, and turns a panic into a status.
+///
+/// # Safety
+/// `error` may be written.
+pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Failure>, store: impl FnOnce(T)) -> i32 {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => {
+            store(value);
+            return OK;
+        }
+        Ok(Err(failure)) => failure,
+        Err(payload) => Failure { status: PANIC, text: panic_text(payload.as_ref()) },
+    };
+    if !error.is_null() {
+        error.write(failure.text.into_bytes().into());
+    }
+    failure.status
+}
+
+fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        text.to_string()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "unknown failure in the text library".to_string()
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_bytes_free(bytes: VtBytes) {
+    if !bytes.data.is_null() {
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes.data, bytes.size)));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_ids_free(ids: VtIds) {
+    if !ids.data.is_null() {
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(ids.data, ids.size)));
+    }
+}

@@ -1,0 +1,250 @@
+//! Chat templates as transformers renders them: its Jinja environment, rebuilt on minijinja.
+
+use crate::border::{borrow, borrow_str, guard, Failure, VtBytes, RAISED};
+use crate::python;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use std::borrow::Cow;
+
+const NAME: &str = "chat template";
+
+/// Work allowed for one rendering; a 100,000-token conversation needs about a hundredth.
+const FUEL: u64 = 50_000_000;
+
+pub struct VtTemplate {
+    environment: Environment<'static>,
+}
+
+/// Marks an error as the template's own raise_exception.
+#[derive(Debug)]
+struct Raised(String);
+
+impl std::fmt::Display for Raised {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+fn raise_exception(message: Value) -> Result<Value, Error> {
+    let text = message.to_string();
+    Err(Error::new(ErrorKind::InvalidOperation, text.clone()).with_source(Raised(text)))
+}
+
+fn environment(source: String) -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    environment.set_debug(true);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_unknown_method_callback(python::method);
+    environment.set_fuel(Some(FUEL));
+    environment.add_filter("tojson", python::tojson);
+    environment.add_function("raise_exception", raise_exception);
+    // In Python a text and a mapping are sequences too.
+    environment.add_test("sequence", |value: &Value| {
+        use minijinja::value::ValueKind::{Map, Seq, String};
+        value.is_undefined() || matches!(value.kind(), Seq | String | Map)
+    });
+    environment.set_syntax(minijinja::syntax::SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_template_owned(NAME, source)?;
+    Ok(environment)
+}
+
+impl VtTemplate {
+    fn parse(source: &str) -> Result<VtTemplate, Failure> {
+        let source = scope_generation_blocks(source);
+        match environment(source.clone()) {
+            Ok(environment) => Ok(VtTemplate { environment }),
+            Err(error) => {
+                let line = error.line().unwrap_or(1);
+                let column = error.range().map_or(1, |range| column_of(&source, range.start));
+                Err(Failure::invalid(format!("line {line}, column {column}: {}", describe(&error))))
+            }
+        }
+    }
+
+    fn render(&self, variables: &[u8], now: i64) -> Result<String, Failure> {
+        let clock = Value::from_function(move |format: Cow<'_, str>| strftime(&format, now));
+        let mut context = vec![(Value::from("strftime_now"), clock)];
+        let variables: Value = serde_json::from_slice(variables)?;
+        for name in variables.try_iter()? {
+            let value = variables.get_item(&name)?;
+            context.push((name, value));
+        }
+        let context = Value::from_pairs(context);
+        let template = self.environment.get_template(NAME)?;
+        template.render(context).map_err(|error| {
+            if let Some(text) = raised_text(&error) {
+                return Failure { status: RAISED, text };
+            }
+            let line = error.line().unwrap_or(0);
+            let source = error.template_source().unwrap_or("");
+            let excerpt: String =
+                source.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().chars().take(120).collect();
+            Failure::invalid(format!("line {line}: {} in: {excerpt}", describe(&error)))
+        })
+    }
+}
+
+/// One line: kind and detail, and those of the errors beneath.
+fn describe(error: &Error) -> String {
+    let mut text = error.kind().to_string();
+    if let Some(detail) = error.detail() {
+        text = format!("{text}: {detail}");
+    }
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        let line = inner.to_string();
+        text = format!("{text}; {}", line.lines().next().unwrap_or(""));
+        source = inner.source();
+    }
+    text.replace('\n', " ")
+}
+
+fn raised_text(error: &Error) -> Option<String> {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(Raised(text)) = inner.downcast_ref::<Raised>() {
+            return Some(text.clone());
+        }
+        source = inner.source();
+    }
+    None
+}
+
+fn column_of(source: &str, offset: usize) -> usize {
+    let before = source.get(..offset).unwrap_or(source);
+    before.chars().rev().take_while(|c| *c != '\n').count() + 1
+}
+
+/// `{% generation %}` blocks mark the assistant's own text for training and render as their body, in a scope of their
+/// own. They become `with` blocks of the same length, so positions in messages stay true.
+fn scope_generation_blocks(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%").into_iter().chain(rest.find("{#")).chain(rest.find("{{")).min() {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let close = match &rest[..2] {
+            "{#" => "#}",
+            "{{" => "}}",
+            _ => "%}",
+        };
+        let end = if close == "#}" { rest.find(close).map(|at| at + 2) } else { end_of_code(rest, close) };
+        let Some(end) = end else { break };
+        let tag = &rest[..end];
+        rest = &rest[end..];
+        let name = if close == "%}" { tag_name(tag) } else { "" };
+        match name {
+            "generation" => out.push_str(&tag.replacen("generation", "with      ", 1)),
+            "endgeneration" => out.push_str(&tag.replacen("endgeneration", "endwith      ", 1)),
+            _ => out.push_str(tag),
+        }
+        if name == "raw" {
+            let stop = end_of_raw(rest);
+            out.push_str(&rest[..stop]);
+            rest = &rest[stop..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The tag's only word, or its first.
+fn tag_name(tag: &str) -> &str {
+    let inner = tag[2..tag.len() - 2].trim_start_matches(['-', '+']).trim_start();
+    let end = inner.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(inner.len());
+    &inner[..end]
+}
+
+fn end_of_raw(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("{%") {
+        let start = from + at;
+        match text[start..].find("%}") {
+            Some(end) if tag_name(&text[start..start + end + 2]) == "endraw" => return start,
+            Some(_) => from = start + 2,
+            None => break,
+        }
+    }
+    text.len()
+}
+
+/// Where code that begins `text` is closed, quotes heeded.
+fn end_of_code(text: &str, close: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut quote = None;
+    let mut at = 2;
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (Some(_), b'\\') => at += 1,
+            (Some(open), byte) if byte == open => quote = None,
+            (None, byte @ (b'"' | b'\'')) => quote = Some(byte),
+            (None, _) if bytes[at..].starts_with(close.as_bytes()) => return Some(at + 2),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// strftime of local time; negative seconds mean the clock's.
+fn strftime(format: &str, now: i64) -> Result<String, Error> {
+    let wrong = |text: &str| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: {text}"));
+    if format.is_empty() {
+        return Ok(String::new());
+    }
+    let seconds = if now >= 0 {
+        now
+    } else {
+        let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        elapsed.map_or(0, |elapsed| elapsed.as_secs() as i64)
+    };
+    let pattern = std::ffi::CString::new(format).map_err(|_| wrong("format holds a zero byte"))?;
+    let mut buffer = vec![0u8; 256 + format.len().saturating_mul(4).min(1 << 16)];
+    // SAFETY: tm is written by localtime_r before use, and strftime is told the buffer's size.
+    let written = unsafe {
+        let mut tm: libc::tm = std::mem::zeroed();
+        if libc::localtime_r(&seconds, &mut tm).is_null() {
+            return Err(wrong("the clock cannot be read"));
+        }
+        libc::strftime(buffer.as_mut_ptr().cast(), buffer.len(), pattern.as_ptr(), &tm)
+    };
+    buffer.truncate(written);
+    String::from_utf8(buffer).map_err(|_| wrong("the result is not UTF-8"))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_template_parse(
+    source: *const u8,
+    size: usize,
+    out: *mut *mut VtTemplate,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || {
+            crate::quiet_panics();
+            VtTemplate::parse(borrow_str(source, size)?)
+        },
+        |template| out.write(Box::into_raw(Box::new(template))),
+    )
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_template_free(template: *mut VtTemplate) {
+    if !template.is_null() {
+        drop(Box::from_raw(template));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_template_render(
+    template: *const VtTemplate,
+    variables: *const u8,
+    size: usize,
+    now: i64,
+    out: *mut VtBytes,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(error, || (*template).render(borrow(variables, size), now), |text| out.write(text.into_bytes().into()))
+}

@@ -1,0 +1,291 @@
+//! One tokenizer object behind the border, whatever its vocabulary came from.
+
+use crate::border::{borrow, borrow_str, guard, Failure, VtBytes, VtIds, VtTexts};
+use crate::bpe::{BytePairs, Rules, Split};
+use ahash::AHashMap;
+use serde_json::{json, Value};
+use std::sync::OnceLock;
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{AddedToken, Tokenizer};
+
+/// Ids above this are taken for a damaged file, since tables are made by id.
+const MAX_ID: u32 = 1 << 24;
+
+pub struct VtTokenizer {
+    encoder: Encoder,
+}
+
+enum Encoder {
+    /// `literal` reads special tokens in a text as plain text; made when first asked for.
+    Json { tokenizer: Box<Tokenizer>, literal: OnceLock<Box<Tokenizer>>, size: u32 },
+    BytePairs(Box<BytePairs>),
+    WordPiece(Box<Tokenizer>),
+}
+
+impl VtTokenizer {
+    fn from_json(json: &[u8], extra: &str) -> Result<VtTokenizer, Failure> {
+        let mut tokenizer: Tokenizer =
+            serde_json::from_slice(json).map_err(|error| Failure::invalid(format!("tokenizer.json: {error}")))?;
+        // Limits that training scripts left in the file are no part of the vocabulary.
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None)?;
+        if !extra.is_empty() {
+            add_missing(&mut tokenizer, extra)?;
+        }
+        let size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id.saturating_add(1));
+        if size > MAX_ID {
+            return Err(Failure::invalid(format!("tokenizer.json: token id {} is above {MAX_ID}", size - 1)));
+        }
+        Ok(VtTokenizer { encoder: Encoder::Json { tokenizer: Box::new(tokenizer), literal: OnceLock::new(), size } })
+    }
+
+    fn from_wordpiece(tokens: Vec<String>, unknown: &str) -> Result<VtTokenizer, Failure> {
+        let mut vocabulary = AHashMap::with_capacity(tokens.len());
+        for (id, token) in tokens.into_iter().enumerate() {
+            vocabulary.insert(token, id as u32);
+        }
+        let model = WordPiece::builder().vocab(vocabulary).unk_token(unknown.to_string()).build()?;
+        let mut tokenizer = Tokenizer::new(model);
+        tokenizer.with_normalizer(Some(BertNormalizer::new(true, true, None, true)))?;
+        tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
+        Ok(VtTokenizer { encoder: Encoder::WordPiece(Box::new(tokenizer)) })
+    }
+
+    fn encode(&self, text: &str, add_special: bool, parse_special: bool) -> Result<Vec<u32>, Failure> {
+        match &self.encoder {
+            Encoder::Json { tokenizer, literal, .. } => {
+                let tokenizer = if parse_special {
+                    tokenizer
+                } else {
+                    literal.get_or_init(|| {
+                        let mut copy = tokenizer.clone();
+                        copy.set_encode_special_tokens(true);
+                        copy
+                    })
+                };
+                Ok(tokenizer.encode_fast(text, add_special)?.get_ids().to_vec())
+            }
+            Encoder::BytePairs(pairs) => pairs.encode(text),
+            Encoder::WordPiece(tokenizer) => Ok(tokenizer.encode_fast(text, false)?.get_ids().to_vec()),
+        }
+    }
+
+    fn json(&self) -> Result<(&Tokenizer, u32), Failure> {
+        match &self.encoder {
+            Encoder::Json { tokenizer, size, .. } => Ok((tokenizer, *size)),
+            _ => Err(Failure::invalid("only a tokenizer from JSON can be asked for its tokens")),
+        }
+    }
+
+    fn describe(&self) -> Result<Vec<u8>, Failure> {
+        let (tokenizer, size) = self.json()?;
+        let mut added: Vec<_> = tokenizer.get_added_tokens_decoder().into_iter().collect();
+        added.sort_by_key(|(id, _)| *id);
+        let added: Vec<Value> = added
+            .into_iter()
+            .map(|(id, token)| json!({"id": id, "content": token.content, "special": token.special}))
+            .collect();
+        let model = match tokenizer.get_model() {
+            tokenizers::ModelWrapper::BPE(_) => "BPE",
+            tokenizers::ModelWrapper::WordPiece(_) => "WordPiece",
+            tokenizers::ModelWrapper::WordLevel(_) => "WordLevel",
+            tokenizers::ModelWrapper::Unigram(_) => "Unigram",
+        };
+        let decoder = serde_json::to_value(tokenizer.get_decoder())?;
+        Ok(json!({"size": size, "model": model, "decoder": decoder, "added_tokens": added}).to_string().into_bytes())
+    }
+
+    fn tokens(&self) -> Result<(Vec<u8>, Vec<u32>), Failure> {
+        let (tokenizer, size) = self.json()?;
+        let mut bytes = Vec::new();
+        let mut ends = Vec::with_capacity(size as usize);
+        for id in 0..size {
+            if let Some(token) = tokenizer.id_to_token(id) {
+                bytes.extend_from_slice(token.as_bytes());
+            }
+            ends.push(u32::try_from(bytes.len()).map_err(|_| Failure::invalid("tokenizer.json: over 4 GiB of tokens"))?);
+        }
+        Ok((bytes, ends))
+    }
+}
+
+fn add_missing(tokenizer: &mut Tokenizer, extra: &str) -> Result<(), Failure> {
+    let listed: Vec<AddedToken> = serde_json::from_str(extra)?;
+    let known = tokenizer.get_added_tokens_decoder();
+    let missing: Vec<AddedToken> = listed
+        .into_iter()
+        .filter(|token| !token.content.is_empty() && !known.values().any(|have| have.content == token.content))
+        .collect();
+    for token in missing {
+        if token.special {
+            tokenizer.add_special_tokens([token])?;
+        } else {
+            tokenizer.add_tokens([token])?;
+        }
+    }
+    Ok(())
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_from_json(
+    json: *const u8,
+    size: usize,
+    extra: *const u8,
+    extra_size: usize,
+    out: *mut *mut VtTokenizer,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || {
+            crate::quiet_panics();
+            VtTokenizer::from_json(borrow(json, size), borrow_str(extra, extra_size)?)
+        },
+        |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
+    )
+}
+
+#[repr(C)]
+pub struct VtSplit {
+    kind: i32,
+    pattern: *const u8,
+    pattern_size: usize,
+}
+
+#[repr(C)]
+pub struct VtBpeRules {
+    splits: *const VtSplit,
+    split_count: usize,
+    byte_level: i32,
+    ignore_merges: i32,
+    whole_newlines: i32,
+}
+
+unsafe fn read_rules(rules: &VtBpeRules) -> Result<Rules, Failure> {
+    let mut splits = Vec::new();
+    for split in borrow(rules.splits, rules.split_count) {
+        splits.push(match split.kind {
+            0 => {
+                let pattern = borrow_str(split.pattern, split.pattern_size)?;
+                Split::Pattern(
+                    onig::Regex::new(pattern)
+                        .map_err(|error| Failure::invalid(format!("pattern {pattern}: {}", error.description())))?,
+                )
+            }
+            1 => Split::DigitsByThree,
+            2 => Split::DigitsBounded,
+            kind => return Err(Failure::invalid(format!("unknown split kind {kind}"))),
+        });
+    }
+    Ok(Rules {
+        splits,
+        byte_level: rules.byte_level != 0,
+        ignore_merges: rules.ignore_merges != 0,
+        whole_newlines: rules.whole_newlines != 0,
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_from_bpe(
+    tokens: VtTexts,
+    merges: VtTexts,
+    rules: *const VtBpeRules,
+    out: *mut *mut VtTokenizer,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || {
+            crate::quiet_panics();
+            let pairs = BytePairs::new(tokens.to_strings()?, merges.to_strings()?, read_rules(&*rules)?)?;
+            Ok(VtTokenizer { encoder: Encoder::BytePairs(Box::new(pairs)) })
+        },
+        |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
+    )
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_from_wordpiece(
+    tokens: VtTexts,
+    unknown: *const u8,
+    unknown_size: usize,
+    out: *mut *mut VtTokenizer,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || {
+            crate::quiet_panics();
+            VtTokenizer::from_wordpiece(tokens.to_strings()?, borrow_str(unknown, unknown_size)?)
+        },
+        |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
+    )
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_free(tokenizer: *mut VtTokenizer) {
+    if !tokenizer.is_null() {
+        drop(Box::from_raw(tokenizer));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_encode(
+    tokenizer: *const VtTokenizer,
+    text: *const u8,
+    size: usize,
+    add_special: i32,
+    parse_special: i32,
+    out: *mut VtIds,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || (*tokenizer).encode(borrow_str(text, size)?, add_special != 0, parse_special != 0),
+        |ids| out.write(ids.into()),
+    )
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_describe(
+    tokenizer: *const VtTokenizer,
+    out: *mut VtBytes,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(error, || (*tokenizer).describe(), |text| out.write(text.into()))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_tokens(
+    tokenizer: *const VtTokenizer,
+    bytes: *mut VtBytes,
+    ends: *mut VtIds,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || (*tokenizer).tokens(),
+        |(texts, positions)| {
+            bytes.write(texts.into());
+            ends.write(positions.into());
+        },
+    )
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn vt_tokenizer_decode(
+    tokenizer: *const VtTokenizer,
+    ids: *const u32,
+    count: usize,
+    skip_special: i32,
+    out: *mut VtBytes,
+    error: *mut VtBytes,
+) -> i32 {
+    guard(
+        error,
+        || Ok((*tokenizer).json()?.0.decode(borrow(ids, count), skip_special != 0)?.into_bytes()),
+        |text| out.write(text.into()),
+    )
+}
