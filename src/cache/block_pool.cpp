@@ -1,0 +1,26 @@
+#include "cache/block_pool.h"
+
+namespace vedette::cache {
+
+BlockPool::BlockPool(int64_t n_blocks) : references_(static_cast<size_t>(n_blocks), 0) {
+  free_.reserve(static_cast<size_t>(n_blocks));
+  for (int64_t block = n_blocks; block-- > 0;) free_.push_back(static_cast<int32_t>(block));
+}
+
+std::optional<int32_t> BlockPool::allocate() {
+  if (free_.empty()) return std::nullopt;
+  const int32_t block = free_.back();
+  free_.pop_back();
+  references_[static_cast<size_t>(block)] = 1;
+  return block;
+}
+
+void BlockPool::add_reference(int32_t block) {
+  ++references_[static_cast<size_t>(block)];
+}
+
+void BlockPool::release(int32_t block) {
+  if (--references_[static_cast<size_t>(block)] == 0) free_.push_back(block);
+}
+
+}  // namespace vedette::cache
