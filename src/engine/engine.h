@@ -23,12 +23,12 @@ const char* to_string(FinishReason reason);  // "stop", "length", "cancelled", "
 
 struct GenerateRequest {
   std::vector<int32_t> prompt;
-  int64_t max_tokens = -1;             // -1: until a stop or the context is full; clamped to the context and reported
-  std::vector<std::string> stop;       // texts; the match and what follows are not emitted
-  std::vector<int32_t> stop_ids;       // besides the model's own end tokens
+  int64_t max_tokens = -1;        // -1: until a stop or the context is full; clamped to the context and reported
+  std::vector<std::string> stop;  // texts; the match and what follows are not emitted
+  std::vector<int32_t> stop_ids;  // besides the model's own end tokens
   bool ignore_eos = false;
   sampling::SamplingParams sampling;
-  bool special_in_text = false;        // special tokens appear in the text
+  bool special_in_text = false;  // special tokens appear in the text
 };
 
 struct Timings {
@@ -42,11 +42,11 @@ struct Timings {
 
 struct Event {
   enum class Kind : uint8_t { kTokens, kFinished } kind = Kind::kTokens;
-  std::vector<int32_t> ids;            // kTokens: new ids (the end token included, its text is not)
-  std::string text;                    // new text: complete UTF-8, never taken back
+  std::vector<int32_t> ids;  // kTokens: new ids (the end token included, its text is not)
+  std::string text;          // new text: complete UTF-8, never taken back
   // kFinished
   FinishReason reason = FinishReason::kStop;
-  std::string stop_text;               // the stop string that matched
+  std::string stop_text;  // the stop string that matched
   std::optional<Error> error;
   Timings timings;
   uint64_t seed = 0;
@@ -57,11 +57,11 @@ using EventSink = std::function<void(const Event&)>;
 using RequestId = uint64_t;
 
 struct EngineConfig {
-  int64_t context_length = 0;          // 0: the model's own, lowered to what the budget allows
-  int max_sequences = 8;               // decoded together
-  int prefill_chunk = 512;             // rows of a prefill chunk
-  int grant_interval = 16;             // a parked prefill gets a chunk after at most this many decode steps
-  int64_t kv_budget_bytes = 0;         // 0: as much as max_sequences * context needs, lowered to fit memory
+  int64_t context_length = 0;   // 0: the model's own, lowered to what the budget allows
+  int max_sequences = 8;        // decoded together
+  int prefill_chunk = 512;      // rows of a prefill chunk
+  int grant_interval = 16;      // a parked prefill gets a chunk after at most this many decode steps
+  int64_t kv_budget_bytes = 0;  // 0: as much as max_sequences * context needs, lowered to fit memory
 };
 
 class Engine {

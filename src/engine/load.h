@@ -26,14 +26,14 @@ struct LoadOptions {
   int threads = 0;                               // 0: one per physical core this process may use
   std::string isa;                               // "portable" | "avx2" | "avx512"; empty: the best there is
   bool repack = true;
-  int64_t context_length = 0;                    // 0: the model's own, lowered to what fits
-  int max_sequences = 1;                         // decoded together
-  int prefill_chunk = 512;                       // rows
+  int64_t context_length = 0;  // 0: the model's own, lowered to what fits
+  int max_sequences = 1;       // decoded together
+  int prefill_chunk = 512;     // rows
   int grant_interval = 16;
-  int64_t kv_budget_bytes = 0;                   // 0: what max_sequences * context needs, lowered to fit memory
+  int64_t kv_budget_bytes = 0;  // 0: what max_sequences * context needs, lowered to fit memory
   // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
   int max_logit_rows = 0;
-  bool check_memory = true;                      // false: load even if the estimate says that it does not fit
+  bool check_memory = true;  // false: load even if the estimate says that it does not fit
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights, on the caller's thread
 };
 
@@ -45,9 +45,9 @@ struct LoadReport {
   ops::DType kv_type = ops::DType::kF16;
   int64_t context_length = 0;
   int64_t max_sequences = 0;
-  std::vector<int64_t> kv_blocks;    // per group
+  std::vector<int64_t> kv_blocks;  // per group
   MemoryEstimate estimate;
-  ops::MemoryUse memory;             // as the back end counts it
+  ops::MemoryUse memory;  // as the back end counts it
   std::vector<int32_t> eos;
   double load_ms = 0;
 };

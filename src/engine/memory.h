@@ -14,11 +14,11 @@
 namespace vedette::engine {
 
 struct MemoryEstimate {
-  int64_t weight_bytes = 0;      // as stored (re-packed weights take about as much)
-  int64_t kv_bytes = 0;          // every block of every group
+  int64_t weight_bytes = 0;  // as stored (re-packed weights take about as much)
+  int64_t kv_bytes = 0;      // every block of every group
   int64_t activation_bytes = 0;
-  int64_t total_bytes = 0;       // kMemoryHeadroom * (weights + kv) + activations
-  int64_t available_bytes = 0;   // available_memory() when it was made
+  int64_t total_bytes = 0;      // kMemoryHeadroom * (weights + kv) + activations
+  int64_t available_bytes = 0;  // available_memory() when it was made
   bool fits() const { return total_bytes <= available_bytes; }
 };
 
@@ -43,8 +43,8 @@ MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t a
 // What a model's K/V pool will be: blocks per group and the context they carry.
 struct KvPlan {
   int64_t context_length = 0;
-  int64_t sequences = 0;         // how many full contexts fit together, at least 1
-  std::vector<int64_t> blocks;   // per group
+  int64_t sequences = 0;        // how many full contexts fit together, at least 1
+  std::vector<int64_t> blocks;  // per group
   MemoryEstimate memory;
 };
 
@@ -53,11 +53,11 @@ struct KvPlanInput {
   ops::DType kv_type = ops::DType::kF16;
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
-  int64_t model_context = 0;     // trained limit
-  int64_t context_length = 0;    // asked for; 0: the model's own, lowered to what fits
+  int64_t model_context = 0;   // trained limit
+  int64_t context_length = 0;  // asked for; 0: the model's own, lowered to what fits
   int64_t max_sequences = 1;
   int64_t prefill_chunk = 512;
-  int64_t kv_budget_bytes = 0;   // 0: whatever fits
+  int64_t kv_budget_bytes = 0;  // 0: whatever fits
   int64_t available_bytes = 0;
 };
 

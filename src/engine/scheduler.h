@@ -1,0 +1,62 @@
+// The scheduler: picks the rows of the next step. A pure function of plain state, so tests call what ships.
+//
+// Every running sequence has its decode row in every step. A prefill (one at a time) adds a chunk of rows to a step:
+// at once when nothing decodes, else after grant_interval * rows / prefill_chunk steps without one. So a full chunk
+// waits grant_interval steps, a short prompt less, and nobody starves.
+//
+// A waiting sequence is admitted, in order of arrival, when the K/V blocks of all its tokens are free and one more for
+// each running sequence. When decode rows need blocks and none are left, sequences with the least progress go back to
+// waiting and lose their blocks; one sequence alone always fits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace vedette::engine {
+
+enum class Stage : uint8_t { kWaiting, kPrefill, kDecode };
+
+struct SequenceState {
+  Stage stage = Stage::kWaiting;
+  int64_t known = 0;     // tokens: prompt and generated
+  int64_t computed = 0;  // of them, those with K/V
+  int64_t generated = 0;
+  int64_t covered_blocks = 0;  // length of its block tables, the same in every group
+};
+
+struct GroupState {
+  int window = 0;
+  int64_t available = 0;  // free blocks
+};
+
+struct SchedulerConfig {
+  int64_t max_rows = 512;       // of a step; more than max_sequences
+  int64_t max_sequences = 8;    // decoded together
+  int64_t prefill_chunk = 512;  // rows
+  int64_t grant_interval = 16;  // steps
+};
+
+struct SchedulerState {
+  std::vector<SequenceState> sequences;  // in order of arrival
+  std::vector<int64_t> held;             // [sequence, group]: blocks held
+  std::vector<GroupState> groups;
+  int64_t steps_since_prefill = 0;
+};
+
+struct Pick {
+  size_t sequence = 0;
+  int64_t rows = 0;           // the next `rows` tokens without K/V
+  bool wants_logits = false;  // of the last row
+};
+
+struct StepPlan {
+  std::vector<size_t> preempted;  // back to waiting before the step
+  std::vector<Pick> picks;        // decode rows first, then the chunk; empty: nothing can run
+  int64_t steps_since_prefill = 0;
+};
+
+// Fills `plan`, whose memory is re-used.
+void plan_step(const SchedulerConfig& config, const SchedulerState& state, StepPlan& plan);
+
+}  // namespace vedette::engine
