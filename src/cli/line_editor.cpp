@@ -1,0 +1,133 @@
+// libedit on a terminal (BSD licence), a buffer over read() otherwise.
+#include "cli/line_editor.h"
+
+#include <histedit.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/terminal.h"
+
+namespace vedette::cli {
+
+struct LineEditor::Impl {
+  Interrupts& interrupts;
+  std::string history_file;
+  std::string prompt;
+  EditLine* editor = nullptr;
+  History* history = nullptr;
+  HistEvent event{};
+  bool interrupted = false;
+  std::string buffer;  // read but not returned, without a terminal
+  bool ended = false;
+
+  explicit Impl(Interrupts& source) : interrupts(source) {}
+
+  static Impl& of(EditLine* editor) {
+    void* data = nullptr;
+    el_get(editor, EL_CLIENTDATA, &data);
+    return *static_cast<Impl*>(data);
+  }
+  static char* prompt_text(EditLine* editor) { return of(editor).prompt.data(); }
+  static unsigned char on_interrupt(EditLine* editor, int) {
+    of(editor).interrupted = true;
+    return CC_NEWLINE;
+  }
+
+  void open_terminal();
+  InputLine read_terminal();
+  InputLine read_plain();
+  bool fill();
+};
+
+void LineEditor::Impl::open_terminal() {
+  // libedit reads characters by the locale; without one, UTF-8.
+  if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
+  editor = el_init("vedette", stdin, stdout, stderr);
+  if (editor == nullptr) return;
+  history = history_init();
+  el_set(editor, EL_CLIENTDATA, this);
+  el_set(editor, EL_EDITOR, "emacs");
+  el_set(editor, EL_PROMPT, prompt_text);
+  el_set(editor, EL_SIGNAL, 0);
+  el_set(editor, EL_ADDFN, "vedette-interrupt", "Drop the line", on_interrupt);
+  el_set(editor, EL_BIND, "^C", "vedette-interrupt", nullptr);
+  el_set(editor, EL_SETTY, "-d", "intr=", nullptr);  // while a line is edited, Ctrl-C is a key
+  if (history == nullptr) return;
+  ::history(history, &event, H_SETSIZE, 1000);
+  ::history(history, &event, H_SETUNIQUE, 1);
+  el_set(editor, EL_HIST, ::history, history);
+  if (!history_file.empty()) ::history(history, &event, H_LOAD, history_file.c_str());
+}
+
+InputLine LineEditor::Impl::read_terminal() {
+  interrupted = false;
+  int length = 0;
+  const char* line = el_gets(editor, &length);
+  if (interrupted) {
+    std::fputs("\n", stdout);
+    el_reset(editor);
+    return {InputLine::Kind::kInterrupted, ""};
+  }
+  if (line == nullptr || length <= 0) return {InputLine::Kind::kEnd, ""};
+  std::string text(line, static_cast<size_t>(length));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return {InputLine::Kind::kText, std::move(text)};
+}
+
+// More bytes into the buffer; false at the end of the input or at SIGINT.
+bool LineEditor::Impl::fill() {
+  pollfd ready[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupts.descriptor(), POLLIN, 0}};
+  while (poll(ready, 2, -1) < 0) {
+    if (errno != EINTR) return false;
+  }
+  if (interrupts.take()) return false;
+  char bytes[4096];
+  const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+  if (count <= 0) return false;
+  buffer.append(bytes, static_cast<size_t>(count));
+  return true;
+}
+
+InputLine LineEditor::Impl::read_plain() {
+  size_t end;
+  while ((end = buffer.find('\n')) == std::string::npos && !ended) ended = !fill();
+  if (end == std::string::npos && buffer.empty()) return {InputLine::Kind::kEnd, ""};
+  InputLine line{InputLine::Kind::kText, buffer.substr(0, end)};
+  buffer.erase(0, end == std::string::npos ? buffer.size() : end + 1);
+  if (line.text.ends_with('\r')) line.text.pop_back();
+  return line;
+}
+
+LineEditor::LineEditor(Interrupts& interrupts, std::string history_file) : impl_(std::make_unique<Impl>(interrupts)) {
+  impl_->history_file = std::move(history_file);
+  if (stdin_is_terminal() && stdout_is_terminal()) impl_->open_terminal();
+}
+
+LineEditor::~LineEditor() {
+  if (impl_->history != nullptr) {
+    if (!impl_->history_file.empty()) {
+      std::error_code ignored;
+      std::filesystem::create_directories(std::filesystem::path(impl_->history_file).parent_path(), ignored);
+      ::history(impl_->history, &impl_->event, H_SAVE, impl_->history_file.c_str());
+    }
+    history_end(impl_->history);
+  }
+  if (impl_->editor != nullptr) el_end(impl_->editor);
+}
+
+InputLine LineEditor::read(const std::string& prompt) {
+  impl_->prompt = prompt;
+  return impl_->editor != nullptr ? impl_->read_terminal() : impl_->read_plain();
+}
+
+void LineEditor::remember(const std::string& text) {
+  if (impl_->history == nullptr || text.empty()) return;
+  ::history(impl_->history, &impl_->event, H_ENTER, text.c_str());
+}
+
+}  // namespace vedette::cli

@@ -1,0 +1,75 @@
+// Entry point: finds the subcommand, parses its options, prints its error.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/utf8.h"
+#include "cli/context.h"
+#include "cli/parser.h"
+#include "cli/terminal.h"
+
+namespace vedette::cli {
+namespace {
+
+int fail(int code, std::string_view message) {
+  print_error(message);
+  return code;
+}
+
+int unknown_subcommand(const std::string& word) {
+  const std::string near = nearest_subcommand(word);
+  return fail(kExitUsage, fmt::format("unknown subcommand '{}'{}; `vedette help` lists them", word.substr(0, 60),
+                                      near.empty() ? "" : fmt::format(", did you mean {}?", near)));
+}
+
+int run_subcommand(const SubcommandSpec& spec, std::vector<std::string> arguments) {
+  if (spec.state != OptionState::kActive) return fail(kExitUsage, fmt::format("{}: {}", spec.name, spec.note));
+  auto line = parse_line(spec, std::move(arguments));
+  if (!line.ok()) return fail(kExitUsage, line.error().message);
+  if (line->help) {
+    auto status = print(help_text(spec.name));
+    return status.ok() ? kExitDone : fail(kExitError, status.error().message);
+  }
+  for (const Subcommand& subcommand : subcommands()) {
+    if (subcommand.name != spec.name) continue;
+    auto code = subcommand.run(line->context);
+    return code.ok() ? *code : fail(kExitError, code.error().message);
+  }
+  return fail(kExitError, fmt::format("{}: stands in the option table but has no implementation", spec.name));
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    print_error("no subcommand given; `vedette help` lists them, `vedette run` opens a chat");
+    return kExitUsage;
+  }
+  std::string first = arguments.front();
+  if (first == "-h" || first == "--help") first = "help";
+  if (first == "-V" || first == "--version") first = "version";
+  // Options without a subcommand mean generate.
+  if (first.starts_with('-'))
+    first = "generate";
+  else
+    arguments.erase(arguments.begin());
+  const SubcommandSpec* spec = find_subcommand(first);
+  return spec == nullptr ? unknown_subcommand(first) : run_subcommand(*spec, std::move(arguments));
+}
+
+}  // namespace
+}  // namespace vedette::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
+  try {
+    return vedette::cli::dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  } catch (const std::exception& error) {
+    return vedette::cli::fail(vedette::cli::kExitError,
+                              fmt::format("internal error: {}; please report it with the command line", error.what()));
+  }
+}

@@ -1,0 +1,106 @@
+#include "cli/parser.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace vedette::cli {
+namespace {
+
+constexpr std::string_view kSource = "command line";
+
+std::string spellings(const OptionSpec& option) {
+  std::string names(option.name);
+  for (std::string_view alias : option.aliases) names += fmt::format(",{}", alias);
+  return names;
+}
+
+void add_option(CLI::App& app, const OptionSpec& option, std::map<const OptionSpec*, CLI::Option*>& added) {
+  CLI::Option* entry =
+      option.type == OptionType::kFlag ? app.add_flag(spellings(option)) : app.add_option(spellings(option));
+  entry->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  if (option.type != OptionType::kFlag) entry->allow_extra_args(false);
+  added[&option] = entry;
+}
+
+Error unknown_word(const SubcommandSpec& subcommand, const std::string& word) {
+  const std::string spelling = word.substr(0, word.find('='));
+  if (!spelling.starts_with('-')) {
+    return invalid_request("", "vedette {}: unexpected word '{}'{}", subcommand.name,
+                           repair_utf8(spelling.substr(0, 60)),
+                           subcommand.operand.empty() ? "; it takes options only" : "");
+  }
+  if (const OptionSpec* known = find_option(spelling)) {
+    return invalid_request(spelling, "{} does not belong to `vedette {}`; it is for: {}", spelling, subcommand.name,
+                           fmt::join(known->subcommands, ", "));
+  }
+  const std::string near = nearest_option(subcommand.name, spelling);
+  return invalid_request(spelling, "unknown option '{}'{}; `vedette help {}` lists the options",
+                         repair_utf8(spelling.substr(0, 60)),
+                         near.empty() ? "" : fmt::format(", did you mean {}?", near), subcommand.name);
+}
+
+Error from_parse_error(const SubcommandSpec& subcommand, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string name = text.substr(0, text.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return invalid_request(name, "{} ({}): expected a value, found none", name, kSource);
+  return invalid_request("", "{}; `vedette help {}` lists the options", text, subcommand.name);
+}
+
+// Words without an option: a subcommand with a single operand takes it as the value of the option named in the table.
+Status take_operands(const SubcommandSpec& subcommand, const std::vector<std::string>& words, Context& context) {
+  for (const std::string& word : words) {
+    if (word == "--") continue;
+    if (word.size() > 1 && word.starts_with('-')) return unknown_word(subcommand, word);
+  }
+  for (const std::string& word : words) {
+    if (word == "--") continue;
+    if (subcommand.operand.empty() || !context.operands.empty()) return unknown_word(subcommand, word);
+    context.operands.push_back(word);
+  }
+  if (subcommand.operand_option.empty() || context.operands.empty()) return ok_status();
+  if (context.options.given(subcommand.operand_option)) {
+    return invalid_request(std::string(subcommand.operand_option), "{} was given twice: as '{}' and by its option",
+                           subcommand.operand, repair_utf8(context.operands.front()));
+  }
+  VEDETTE_RETURN_IF_ERROR(context.options.set(subcommand.operand_option, context.operands.front(), kSource));
+  context.operands.clear();
+  return ok_status();
+}
+
+}  // namespace
+
+Result<ParsedLine> parse_line(const SubcommandSpec& subcommand, std::vector<std::string> arguments) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  CLI::Option* help = app.add_flag("-h,--help");
+  help->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  std::map<const OptionSpec*, CLI::Option*> added;
+  for (const OptionSpec* option : options_of(subcommand.name)) add_option(app, *option, added);
+  std::ranges::reverse(arguments);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return from_parse_error(subcommand, error);
+  }
+  ParsedLine line;
+  line.context.subcommand = subcommand.name;
+  line.help = help->count() > 0;
+  if (line.help) return line;
+  for (const OptionSpec* option : options_of(subcommand.name)) {
+    for (const std::string& value : added[option]->results())
+      VEDETTE_RETURN_IF_ERROR(line.context.options.set(option->name, value, kSource));
+  }
+  VEDETTE_RETURN_IF_ERROR(take_operands(subcommand, app.remaining(), line.context));
+  VEDETTE_RETURN_IF_ERROR(line.context.options.apply_environment(subcommand.name));
+  return line;
+}
+
+}  // namespace vedette::cli

@@ -1,0 +1,176 @@
+#include "cli/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "ops/cpu/cpu_backend.h"
+
+namespace vedette::cli {
+namespace {
+
+// A whole text as a number.
+std::optional<double> to_number(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<ops::DType> kv_type(const std::string& name) {
+  if (name == "f32") return ops::DType::kF32;
+  if (name == "bf16") return ops::DType::kBF16;
+  if (name == "f16" || name == "fp16") return ops::DType::kF16;
+  return std::nullopt;
+}
+
+}  // namespace
+
+hub::StoreSettings read_store(const OptionValues& options) {
+  hub::StoreSettings store;
+  store.models_dir = options.text("--models-dir").value_or("");
+  store.cache_dir = options.text("--cache-dir").value_or("");
+  return store;
+}
+
+ModelSettings read_model(const OptionValues& options) {
+  ModelSettings settings;
+  settings.model = options.text("--model").value_or("");
+  settings.store = read_store(options);
+  settings.store.default_org = options.text("--default-org").value_or("");
+  if (options.given("--revision")) settings.store.revision = options.text("--revision");
+  (void)options.flag("--offline");  // nothing downloads
+  return settings;
+}
+
+Result<std::optional<ops::DType>> read_kv_type(const OptionValues& options) {
+  const auto mode = options.text("--kv-cache-mode");
+  auto keys = options.text("--cache-type-k"), values = options.text("--cache-type-v");
+  if (!keys && !values) keys = values = mode;
+  if (!keys && !values) return std::optional<ops::DType>();
+  // A side that is not named stays f16.
+  const auto key_type = kv_type(keys.value_or("f16")), value_type = kv_type(values.value_or("f16"));
+  if (key_type != value_type) {
+    return unsupported("--cache-type-k",
+                       "--cache-type-k {} with --cache-type-v {}: keys and values have one type in this build; give "
+                       "both the same",
+                       keys.value_or("f16"), values.value_or("f16"));
+  }
+  return key_type;
+}
+
+Result<engine::ComputeChoice> parse_compute(const std::string& mode) {
+  if (mode == "auto") return engine::ComputeChoice::kAuto;
+  if (mode == "i8") return engine::ComputeChoice::kI8;
+  if (mode == "i16") return engine::ComputeChoice::kI16;
+  if (mode == "f32") return engine::ComputeChoice::kF32;
+  return invalid_request("--compute", "compute mode '{}': expected auto, i8, i16 or f32", mode);
+}
+
+Result<engine::LoadOptions> read_compute(const OptionValues& options) {
+  engine::LoadOptions load;
+  (void)options.text("--device");  // cpu is the only choice
+  VEDETTE_ASSIGN_OR_RETURN(load.compute, parse_compute(options.text("--compute").value_or("auto")));
+  load.threads = static_cast<int>(options.integer("--threads").value_or(0));
+  load.isa = options.text("--isa").value_or("");
+  load.prefill_chunk = static_cast<int>(options.integer("--prefill-chunk-size").value_or(512));
+  load.repack = options.text("--repack") != "off";
+  VEDETTE_ASSIGN_OR_RETURN(load.kv_type, read_kv_type(options));
+  VEDETTE_ASSIGN_OR_RETURN([[maybe_unused]] ops::cpu::Isa isa, ops::cpu::choose_isa(load.isa));
+  return load;
+}
+
+std::optional<int64_t> parse_size(const std::string& text) {
+  struct Unit {
+    std::string_view suffix;
+    double bytes;
+  };
+  constexpr std::array<Unit, 14> kUnits = {{{"KiB", 0x1p10},
+                                            {"MiB", 0x1p20},
+                                            {"GiB", 0x1p30},
+                                            {"TiB", 0x1p40},
+                                            {"KB", 1e3},
+                                            {"MB", 1e6},
+                                            {"GB", 1e9},
+                                            {"TB", 1e12},
+                                            {"K", 0x1p10},
+                                            {"M", 0x1p20},
+                                            {"G", 0x1p30},
+                                            {"T", 0x1p40},
+                                            {"B", 1},
+                                            {"", 1}}};
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.suffix)) continue;
+    std::string_view digits = std::string_view(text).substr(0, text.size() - unit.suffix.size());
+    while (digits.ends_with(' ')) digits.remove_suffix(1);
+    const auto number = to_number(digits);
+    if (!number || !(*number >= 0) || *number * unit.bytes > 0x1p62) return std::nullopt;
+    return static_cast<int64_t>(*number * unit.bytes);
+  }
+  return std::nullopt;
+}
+
+Result<MemorySettings> read_memory(const OptionValues& options) {
+  MemorySettings settings;
+  if (auto text = options.text("--memory-limit")) {
+    settings.limit_bytes = parse_size(*text);
+    if (!settings.limit_bytes) {
+      return invalid_request("--memory-limit", "--memory-limit: expected bytes or a size as 8GB or 512MiB, found '{}'",
+                             *text);
+    }
+    if (*settings.limit_bytes == 0) settings.limit_bytes.reset();
+  }
+  settings.headroom = std::max(1.0, options.number("--headroom-factor").value_or(engine::kMemoryHeadroom));
+  return settings;
+}
+
+Result<std::pair<int32_t, float>> parse_logit_bias(const std::string& text) {
+  const Error wrong = invalid_request("--logit-bias", "--logit-bias: expected ID=BIAS, ID+BIAS or ID-BIAS, found '{}'",
+                                      text.substr(0, 60));
+  const size_t mark = text.find_first_of("=+-");
+  if (mark == std::string::npos || mark == 0) return wrong;
+  int32_t id = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + mark, id);
+  if (error != std::errc() || end != text.data() + mark || id < 0) return wrong;
+  std::string number = text.substr(mark + 1);
+  if (number.starts_with('+')) number.erase(0, 1);
+  const auto value = to_number(number);
+  if (!value || std::isnan(*value)) return wrong;
+  const double bias = text[mark] == '-' ? -*value : *value;
+  // Finite: an infinite bias stands for one that no logit outweighs.
+  const double limit = std::numeric_limits<float>::max();
+  return std::pair(id, static_cast<float>(std::isinf(bias) ? bias : std::clamp(bias, -limit, limit)));
+}
+
+Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {
+  sampling::SamplingParams params;
+  (void)options.text("--mode");  // both choices decode plainly
+  params.temperature = options.number("--temperature").value_or(0);
+  params.top_k = options.integer("--top-k").value_or(0);
+  params.top_p = options.number("--top-p").value_or(1);
+  params.min_p = options.number("--min-p").value_or(0);
+  params.repetition_penalty = options.number("--repetition-penalty").value_or(1);
+  params.frequency_penalty = options.number("--frequency-penalty").value_or(0);
+  params.presence_penalty = options.number("--presence-penalty").value_or(0);
+  params.repeat_last_n = options.integer("--repeat-last-n").value_or(-1);
+  for (const std::string& text : options.texts("--logit-bias")) {
+    VEDETTE_ASSIGN_OR_RETURN(auto bias, parse_logit_bias(text));
+    params.logit_bias.push_back(bias);
+  }
+  const int64_t seed = options.integer("--seed").value_or(-1);
+  params.seed = seed >= 0 ? static_cast<uint64_t>(seed) : sampling::draw_seed() >> 11;
+  VEDETTE_RETURN_IF_ERROR(sampling::validate(params));
+  return params;
+}
+
+Verbosity read_verbosity(const OptionValues& options) {
+  Verbosity verbosity{options.flag("--verbose"), options.flag("--quiet")};
+  log::set_level(verbosity.verbose ? log::Level::kInfo : verbosity.quiet ? log::Level::kError : log::Level::kWarning);
+  return verbosity;
+}
+
+}  // namespace vedette::cli

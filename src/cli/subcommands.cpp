@@ -1,0 +1,29 @@
+#include <array>
+
+#include "cli/context.h"
+#include "cli/terminal.h"
+
+namespace vedette::cli {
+
+std::span<const Subcommand> subcommands() {
+  static constexpr std::array<Subcommand, 9> kSubcommands = {{
+      {"run", run_talk},
+      {"generate", run_talk},
+      {"inspect", run_inspect},
+      {"list", run_list},
+      {"arch", run_arch},
+      {"eval", run_eval},
+      {"convert", run_convert},
+      {"version", run_version},
+      {"help", run_help},
+  }};
+  return kSubcommands;
+}
+
+Status start(const Context& context) {
+  VEDETTE_RETURN_IF_ERROR(context.options.check_all_read());
+  for (const std::string& notice : context.options.notices()) print_notice(notice);
+  return ok_status();
+}
+
+}  // namespace vedette::cli
