@@ -124,9 +124,6 @@ def write(path, head, cases, reference_logits):
 
 
 def main():
-    import torch
-
-    torch.set_num_threads(2)
     for name in sys.argv[2:] or reference.NAMES:
         make(name, sys.argv[1])
 

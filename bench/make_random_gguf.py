@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Writes a GGUF file of a known model's shape with random weights: speed depends on shapes and formats alone.
+
+    python3 make_random_gguf.py OUT.gguf [--type Q4_0] [--head-type Q8_0] [--layers 28] [--seed 0]
+
+Default: the shape of Qwen3-0.6B. Types: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K;
+K-quants are random blocks with small scales, the others quantized normal numbers. The vocabulary is the 256 bytes and
+fillers, so that any text has tokens. Needs gguf and numpy.
+"""
+
+import argparse
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter
+from gguf.quants import quantize
+
+HIDDEN, FEED_FORWARD, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 1024, 3072, 16, 8, 128, 151_936
+CONTEXT, ROPE_BASE, EPSILON = 40_960, 1_000_000.0, 1e-6
+# Byte offsets of the float16 scales inside a block of each K-quant.
+SCALE_OFFSETS = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+
+
+def random_matrix(rng, rows, cols, type_name):
+    kind = GGMLQuantizationType[type_name]
+    if type_name not in SCALE_OFFSETS:
+        return quantize(rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02), kind)
+    block, size = GGML_QUANT_SIZES[kind]
+    blocks = rng.integers(0, 256, (rows, cols // block, size), dtype=np.uint8)
+    scale = np.frombuffer(np.float16(2e-5).tobytes(), np.uint8)
+    for offset in SCALE_OFFSETS[type_name]:
+        blocks[..., offset:offset + 2] = scale
+    return blocks.reshape(rows, -1)
+
+
+def byte_tokens():
+    """The 256 bytes in the byte-level alphabet of GPT-2: printable ones stand for themselves, others from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    shifted = iter(range(0x100, 0x200))
+    return [chr(byte) if byte in printable else chr(next(shifted)) for byte in range(256)]
+
+
+def add_metadata(writer, layers):
+    writer.add_name("random weights, shape of Qwen3-0.6B")
+    writer.add_block_count(layers)
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(HIDDEN)
+    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_rope_freq_base(ROPE_BASE)
+    writer.add_layer_norm_rms_eps(EPSILON)
+    tokens = byte_tokens() + ["he"]
+    fillers = [f"<|filler_{i}|>" for i in range(len(tokens), VOCAB - 1)]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens + fillers + ["<|end|>"])
+    writer.add_token_types([1] * len(tokens) + [5] * len(fillers) + [3])
+    writer.add_token_merges(["h e"])
+    writer.add_eos_token_id(VOCAB - 1)
+    writer.add_add_bos_token(False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("output")
+    parser.add_argument("--type", default="Q4_0")
+    parser.add_argument("--head-type", default="Q8_0", help="type of the tied embedding and head")
+    parser.add_argument("--layers", type=int, default=28)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+
+    rng = np.random.default_rng(args.seed)
+    writer = GGUFWriter(args.output, "qwen3")
+    add_metadata(writer, args.layers)
+
+    def matrix(name, rows, cols, type_name=args.type):
+        writer.add_tensor(name, random_matrix(rng, rows, cols, type_name), raw_dtype=GGMLQuantizationType[type_name])
+
+    def norm(name, size):
+        writer.add_tensor(name, np.ones(size, np.float32))
+
+    matrix("token_embd.weight", VOCAB, HIDDEN, args.head_type)
+    for i in range(args.layers):
+        prefix = f"blk.{i}."
+        norm(prefix + "attn_norm.weight", HIDDEN)
+        matrix(prefix + "attn_q.weight", HEADS * HEAD_DIM, HIDDEN)
+        matrix(prefix + "attn_k.weight", KV_HEADS * HEAD_DIM, HIDDEN)
+        matrix(prefix + "attn_v.weight", KV_HEADS * HEAD_DIM, HIDDEN)
+        norm(prefix + "attn_q_norm.weight", HEAD_DIM)
+        norm(prefix + "attn_k_norm.weight", HEAD_DIM)
+        matrix(prefix + "attn_output.weight", HIDDEN, HEADS * HEAD_DIM)
+        norm(prefix + "ffn_norm.weight", HIDDEN)
+        matrix(prefix + "ffn_gate.weight", FEED_FORWARD, HIDDEN)
+        matrix(prefix + "ffn_up.weight", FEED_FORWARD, HIDDEN)
+        matrix(prefix + "ffn_down.weight", HIDDEN, FEED_FORWARD)
+    norm("output_norm.weight", HIDDEN)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+main()
