@@ -20,6 +20,9 @@ namespace vedette::weights {
 
 // One named tensor. A quantized MLX triple (weight, scales, biases) is one tensor named by its weight.
 // For 1-D tensors matrix.rows = 1. shape is the logical shape (quantized: unpacked columns).
+// matrix.transposed is a fact about the bytes: shape [r, c] as Hugging Face has it, stored as [c, r]. So a GPT-2 weight
+// is [in, out] in every format, and transposed only where the file keeps it as [out, in] (GGUF). A reader that wants
+// [out, in] swaps rows and cols and flips the flag, whatever the format.
 struct StoredTensor {
   std::vector<int64_t> shape;
   ops::HostMatrix matrix;
@@ -28,12 +31,12 @@ struct StoredTensor {
 
 // Vocabulary embedded in a GGUF file (keys `tokenizer.ggml.*`).
 struct GgufVocabulary {
-  std::string model;               // "llama" (SentencePiece), "gpt2" (BPE), "bert" (WordPiece), ...
-  std::string pre;                 // BPE pre-tokenizer kind
+  std::string model;  // "llama" (SentencePiece), "gpt2" (BPE), "bert" (WordPiece), ...
+  std::string pre;    // BPE pre-tokenizer kind
   std::vector<std::string> tokens;
-  std::vector<float> scores;       // may be empty
-  std::vector<int32_t> types;      // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; may be empty
-  std::vector<std::string> merges; // "left right"
+  std::vector<float> scores;        // may be empty
+  std::vector<int32_t> types;       // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; may be empty
+  std::vector<std::string> merges;  // "left right"
   std::optional<int32_t> bos, eos, eot, eom, unknown, separator, padding, mask, cls;
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces, escape_whitespaces;
 };
@@ -41,28 +44,30 @@ struct GgufVocabulary {
 // A Hugging Face tokenizer: the files' texts.
 struct HfTokenizer {
   std::string tokenizer_json;
-  Json tokenizer_config;           // null if absent
-  Json special_tokens_map;         // null if absent
+  Json tokenizer_config;    // null if absent
+  Json special_tokens_map;  // null if absent
 };
 
 using TokenizerSource = std::variant<std::monostate, HfTokenizer, GgufVocabulary>;
 
 struct Checkpoint {
-  std::string path;                // folder or file as given
-  std::string format;              // "safetensors", "mlx", "gguf"
-  Json config;                     // config.json's keys; for GGUF translated from its metadata
-  Json generation_config;          // null if absent
+  std::string path;        // folder or file as given
+  std::string format;      // "safetensors", "mlx", "gguf"
+  Json config;             // config.json's keys; for GGUF translated from its metadata
+  Json generation_config;  // null if absent
   std::map<std::string, StoredTensor, std::less<>> tensors;
   TokenizerSource tokenizer;
-  std::string chat_template;       // Jinja source; empty if none
-  int64_t tensor_bytes = 0;        // as stored
+  std::string chat_template;  // Jinja source; empty if none
+  // Present in the files, but of an element type that nothing here reads: name -> "file: dtype I64".
+  std::map<std::string, std::string, std::less<>> unreadable;
+  int64_t tensor_bytes = 0;             // as stored
   std::shared_ptr<const void> storage;  // keeps the mappings alive; borrow from tensors only while this lives
 
   const StoredTensor* find(std::string_view name) const;
 };
 
 struct OpenOptions {
-  bool tensors = true;             // false: config and tokenizer only (list, inspect of headers still lists tensors)
+  bool tensors = true;  // false: config and tokenizer only (list, inspect of headers still lists tensors)
 };
 
 // Opens a folder (safetensors, optional model.safetensors.index.json) or a `.gguf` file (split files are
