@@ -1,7 +1,9 @@
 // Chat templates (Jinja) rendered as transformers' apply_chat_template does. Backed by `minijinja`.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +13,13 @@
 namespace vedette::text {
 
 struct ChatRenderInput {
-  Json messages;                      // array of {role, content, ...}
-  Json tools;                         // null or array
+  Json messages;  // array of {role, content, ...}
+  Json tools;     // null or array
   bool add_generation_prompt = true;
-  Json extra;                         // null or object: further variables (enable_thinking, ...)
-  std::string bos_token, eos_token;   // texts
-  Json special_tokens;                // null or object: further special tokens by name (unk_token, ...)
+  Json extra;                        // null or object: further variables (enable_thinking, ...)
+  std::string bos_token, eos_token;  // texts
+  Json special_tokens;               // null or object: further special tokens by name (unk_token, ...)
+  std::optional<int64_t> now;        // seconds since 1970 for strftime_now; the clock's if absent
 };
 
 // Immutable after creation; any thread.

@@ -46,8 +46,9 @@ class Tokenizer {
   std::optional<int32_t> eos() const;
   std::optional<int32_t> id_of(std::string_view token) const;  // exact vocabulary entry
 
+  struct Impl;  // text/vocabulary.h
+
  private:
-  struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,69 @@
+#include "text/tokenizer.h"
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "text/vocabulary.h"
+
+namespace vedette::text {
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Result<Tokenizer> Tokenizer::create(const weights::TokenizerSource& source) {
+  if (const auto* json = std::get_if<weights::HfTokenizer>(&source)) {
+    VEDETTE_ASSIGN_OR_RETURN(auto impl, create_from_json(*json));
+    return Tokenizer(std::move(impl));
+  }
+  if (const auto* gguf = std::get_if<weights::GgufVocabulary>(&source)) {
+    VEDETTE_ASSIGN_OR_RETURN(auto impl, create_from_gguf(*gguf));
+    return Tokenizer(std::move(impl));
+  }
+  return not_found("", "the checkpoint has no tokenizer: expected tokenizer.json or a GGUF vocabulary");
+}
+
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  if (is_valid_utf8(text)) return impl_->encoder->encode(text, options);
+  return impl_->encoder->encode(repair_utf8(text), options);
+}
+
+std::string Tokenizer::token_bytes(int32_t id, bool special) const {
+  if (id < 0 || id >= size()) return {};
+  const auto at = static_cast<size_t>(id);
+  if (impl_->vocabulary.special[at] == 0) return std::string(impl_->vocabulary.pieces[at]);
+  return special ? std::string(impl_->vocabulary.texts[at]) : std::string();
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool special) const {
+  std::string text;
+  for (const int32_t id : ids) text += token_bytes(id, special);
+  if (strips_leading_space() && text.starts_with(' ')) text.erase(0, 1);
+  return text;
+}
+
+bool Tokenizer::strips_leading_space() const {
+  return impl_->vocabulary.strips_leading_space;
+}
+int64_t Tokenizer::size() const {
+  return static_cast<int64_t>(impl_->vocabulary.texts.size());
+}
+
+bool Tokenizer::is_special(int32_t id) const {
+  return id >= 0 && id < size() && impl_->vocabulary.special[static_cast<size_t>(id)] != 0;
+}
+
+std::optional<int32_t> Tokenizer::bos() const {
+  return impl_->vocabulary.bos;
+}
+std::optional<int32_t> Tokenizer::eos() const {
+  return impl_->vocabulary.eos;
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  const int32_t id = impl_->vocabulary.index.find(token);
+  if (id < 0) return std::nullopt;
+  return id;
+}
+
+}  // namespace vedette::text
