@@ -43,21 +43,9 @@ Result<std::vector<float>> to_float(const StoredTensor& tensor) {
   std::vector<float> out(static_cast<size_t>(*count));
   const auto rows = static_cast<size_t>(matrix.rows);
   const auto cols = static_cast<size_t>(matrix.cols);
-  if (!matrix.transposed) {
-    for (size_t row = 0; row < rows; ++row) {
-      const int64_t stored = matrix.row_map.empty() ? static_cast<int64_t>(row) : matrix.row_map[row];
-      ops::dequantize_row(matrix, stored, std::span(out).subspan(row * cols, cols));
-    }
-    return out;
-  }
-  ops::HostMatrix bytes = matrix;
-  std::swap(bytes.rows, bytes.cols);
-  bytes.stored_rows = bytes.rows;
-  bytes.transposed = false;
-  std::vector<float> line(rows);
-  for (size_t col = 0; col < cols; ++col) {
-    ops::dequantize_row(bytes, static_cast<int64_t>(col), line);
-    for (size_t row = 0; row < rows; ++row) out[row * cols + col] = line[row];
+  for (size_t row = 0; row < rows; ++row) {
+    const int64_t stored = matrix.row_map.empty() ? static_cast<int64_t>(row) : matrix.row_map[row];
+    ops::dequantize_row(matrix, stored, std::span(out).subspan(row * cols, cols));
   }
   return out;
 }

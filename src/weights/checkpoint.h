@@ -20,9 +20,8 @@ namespace vedette::weights {
 
 // One named tensor. A quantized MLX triple (weight, scales, biases) is one tensor named by its weight.
 // For 1-D tensors matrix.rows = 1. shape is the logical shape (quantized: unpacked columns).
-// matrix.transposed is a fact about the bytes: shape [r, c] as Hugging Face has it, stored as [c, r]. So a GPT-2 weight
-// is [in, out] in every format, and transposed only where the file keeps it as [out, in] (GGUF). A reader that wants
-// [out, in] swaps rows and cols and flips the flag, whatever the format.
+// Shapes are the file's: a GPT-2 weight is [in, out] in safetensors and [out, in] in GGUF, whose converter transposes
+// it.
 struct StoredTensor {
   std::vector<int64_t> shape;
   ops::HostMatrix matrix;

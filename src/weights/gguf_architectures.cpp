@@ -136,6 +136,8 @@ void gemma3(GgufConfig& c) {
 void phi2(GgufConfig& c) {
   c.set("hidden_act", "gelu_new");
   c.set("qk_layernorm", false);
+  // The converter states one key head per query head, whatever the tensors hold.
+  if (const int64_t rows = c.rows("blk.0.attn_k.weight"); rows > 0) c.set("num_key_value_heads", rows / c.head_dim);
   c.partial_rotary("partial_rotary_factor");
 }
 
@@ -481,7 +483,6 @@ const auto kArchitectures = std::to_array<GgufArchitecture>({
      .layer = kGpt2,
      .eps_key = "layer_norm_epsilon",
      .rms = false,
-     .conv1d = true,
      .fused_qkv = FusedQkv::kKeep,
      .extra = gpt2},
     {.name = "gptneox",

@@ -37,7 +37,6 @@ struct GgufArchitecture {
   bool rms = true;                    // else layer norm
   bool permuted = false;              // rows of q and k reordered for interleaved rotation
   bool norm_plus_one = false;         // 1 was added to norm weights
-  bool conv1d = false;                // Hugging Face stores linear weights as [in, out]
   FusedQkv fused_qkv = FusedQkv::kSplit;
   void (*extra)(GgufConfig&) = nullptr;  // further config keys
 };

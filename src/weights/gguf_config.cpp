@@ -11,6 +11,7 @@ namespace vedette::weights {
 namespace {
 
 constexpr int64_t kMaxCount = 1 << 24;
+constexpr int64_t kMaxOriginal = 1 << 20;  // positions a rope table was trained for
 
 const GgufTensor* find_tensor(const GgufFile& gguf, std::string_view name) {
   const auto at = std::ranges::find(gguf.tensors, name, &GgufTensor::name);
@@ -32,18 +33,18 @@ Json float_list(const std::vector<float>& values) {
   return list;
 }
 
-// The factors that Llama 3's rule gives (low 1, high 4, 8192 original positions), as the converter computes them.
-std::vector<float> llama3_factors(double theta, int64_t rotary_dim, double factor) {
-  constexpr double kOriginal = 8192, kLow = 1, kHigh = 4;
+// The factors that Llama 3's rule gives (low 1, high 4), as the converter computes them.
+std::vector<float> llama3_factors(double theta, int64_t rotary_dim, double factor, double original) {
+  constexpr double kLow = 1, kHigh = 4;
   std::vector<float> out;
   for (int64_t i = 0; i < rotary_dim; i += 2) {
     const double frequency = 1.0 / std::pow(theta, static_cast<double>(i) / static_cast<double>(rotary_dim));
     const double wavelength = 2 * std::numbers::pi / frequency;
     double value = factor;
-    if (wavelength < kOriginal / kHigh) {
+    if (wavelength < original / kHigh) {
       value = 1;
-    } else if (wavelength <= kOriginal / kLow) {
-      const double smooth = (kOriginal / wavelength - kLow) / (kHigh - kLow);
+    } else if (wavelength <= original / kLow) {
+      const double smooth = (original / wavelength - kLow) / (kHigh - kLow);
       value = 1 / ((1 - smooth) / factor + smooth);
     }
     out.push_back(static_cast<float>(value));
@@ -101,6 +102,11 @@ int64_t GgufConfig::required(std::string_view key, int64_t min, int64_t max) {
   return *value;
 }
 
+int64_t GgufConfig::rows(std::string_view name) const {
+  const GgufTensor* tensor = find_tensor(gguf_, name);
+  return tensor && tensor->shape.size() == 2 ? tensor->shape[0] : 0;
+}
+
 void GgufConfig::read_sizes() {
   layers = required("block_count", 1, 4096);
   hidden = required("embedding_length", 1, kMaxCount);
@@ -113,7 +119,9 @@ void GgufConfig::read_sizes() {
     fail(unsupported(key_of("expert_count"),
                      "{}: '{}' is {}; mixtures of experts are not supported for this architecture", file_,
                      key_of("expert_count"), *integer("expert_count")));
-  head_dim = integer("attention.key_length") ? required("attention.key_length", 1, 65536) : hidden / heads;
+  const int64_t q_rows = rows("blk.0.attn_q.weight");
+  head_dim = q_rows > 0 && q_rows % heads == 0 ? q_rows / heads : hidden / heads;
+  if (integer("attention.key_length")) head_dim = required("attention.key_length", 1, 65536);
   if (head_dim < 1) fail(corrupt_file("", "{}: {} hidden columns for {} heads leave no head", file_, hidden, heads));
   rotary_dim = integer("rope.dimension_count") ? required("rope.dimension_count", 0, 65536) : head_dim;
   intermediate = integer("feed_forward_length") ? required("feed_forward_length", 1, kMaxCount) : 4 * hidden;
@@ -149,12 +157,16 @@ Json GgufConfig::rope_scaling() {
   if (const auto factors = float_vector(gguf_, "rope_freqs.weight"); !factors.empty()) {
     const double theta = number("rope.freq_base").value_or(10000.0);
     const double largest = *std::ranges::max_element(factors);
-    if (close(factors, llama3_factors(theta, rotary_dim, largest))) {
+    int64_t positions = 64;
+    while (positions <= kMaxOriginal &&
+           !close(factors, llama3_factors(theta, rotary_dim, largest, static_cast<double>(positions))))
+      positions *= 2;
+    if (positions <= kMaxOriginal) {
       scaling.set("rope_type", "llama3");
       scaling.set("factor", largest);
       scaling.set("low_freq_factor", 1.0);
       scaling.set("high_freq_factor", 4.0);
-      scaling.set("original_max_position_embeddings", int64_t{8192});
+      scaling.set("original_max_position_embeddings", positions);
     } else {
       // Dividing each frequency by its own factor is what longrope does.
       scaling.set("rope_type", "longrope");

@@ -25,6 +25,7 @@ class GgufConfig {
   const GgufFile& gguf() const { return gguf_; }
 
   bool has_tensor(std::string_view name) const { return names_.contains(name); }
+  int64_t rows(std::string_view name) const;  // of a stored matrix; 0 if it is not there
   void set(std::string_view key, Json value) { config_.set(key, std::move(value)); }
   void set_if(std::string_view key, std::optional<double> value) {
     if (value) config_.set(key, *value);
@@ -37,7 +38,7 @@ class GgufConfig {
   void layer_types(int64_t window, IsSliding is_sliding) {
     Json types = Json::array();
     for (int64_t i = 0; i < layers; ++i) types.push_back(is_sliding(i) ? "sliding_attention" : "full_attention");
-    set("sliding_window", window);
+    set("sliding_window", window > 0 ? Json(window) : Json());
     set("layer_types", std::move(types));
   }
   void partial_rotary(std::string_view key);

@@ -86,12 +86,6 @@ class Adder {
     }
     if (architecture_.norm_plus_one && tensor.name.ends_with("norm.weight"))
       VEDETTE_RETURN_IF_ERROR(subtract_one(stored));
-    if (architecture_.conv1d && in_layer && tensor.shape.size() == 2) {
-      std::swap(stored.shape[0], stored.shape[1]);
-      std::swap(stored.matrix.rows, stored.matrix.cols);
-      stored.matrix.stored_rows = stored.matrix.rows;
-      stored.matrix.transposed = true;
-    }
     return insert(hf_tensor_name(architecture_, tensor.name), std::move(stored));
   }
 
