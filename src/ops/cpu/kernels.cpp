@@ -1,0 +1,15 @@
+#include "ops/cpu/kernels.h"
+
+namespace vedette::ops::cpu {
+
+const Kernels& kernels_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return kernels_avx512();
+  if (isa == Isa::kAvx2) return kernels_avx2();
+#else
+  static_cast<void>(isa);
+#endif
+  return kernels_portable();
+}
+
+}  // namespace vedette::ops::cpu
