@@ -32,6 +32,14 @@ void KvCache::free_outside_window(SequenceBlocks& sequence, int64_t next_positio
   }
 }
 
+int64_t KvCache::held(const SequenceBlocks& sequence, size_t group) const {
+  if (sequence.tables.empty()) return 0;
+  const std::vector<int32_t>& table = sequence.tables[group];
+  // Freed blocks are a prefix.
+  const auto first = std::partition_point(table.begin(), table.end(), [](int32_t block) { return block < 0; });
+  return table.end() - first;
+}
+
 void KvCache::release(SequenceBlocks& sequence) {
   for (size_t group = 0; group < sequence.tables.size(); ++group) {
     for (const int32_t block : sequence.tables[group])

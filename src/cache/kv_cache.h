@@ -52,6 +52,8 @@ class KvCache {
   void free_outside_window(SequenceBlocks& sequence, int64_t next_position);
   void release(SequenceBlocks& sequence);
 
+  // Blocks of a group that the sequence holds.
+  int64_t held(const SequenceBlocks& sequence, size_t group) const;
   size_t n_groups() const { return groups_.size(); }
   int window(size_t group) const { return groups_[group].window; }
   const BlockPool& pool(size_t group) const { return pools_[group]; }

@@ -57,11 +57,12 @@ using EventSink = std::function<void(const Event&)>;
 using RequestId = uint64_t;
 
 struct EngineConfig {
-  int64_t context_length = 0;   // 0: the model's own, lowered to what the budget allows
-  int max_sequences = 8;        // decoded together
-  int prefill_chunk = 512;      // rows of a prefill chunk
-  int grant_interval = 16;      // a parked prefill gets a chunk after at most this many decode steps
-  int64_t kv_budget_bytes = 0;  // 0: as much as max_sequences * context needs, lowered to fit memory
+  int64_t context_length = 0;  // 0: the model's own, lowered to what the K/V pool holds
+  int max_sequences = 8;       // decoded together
+  int prefill_chunk = 512;     // rows of a prefill chunk
+  int grant_interval = 16;     // a parked prefill gets a chunk after at most this many decode steps
+  // Asked after every step, e.g. whether mapped weights are still whole; an error ends that step's sequences.
+  std::function<Status()> health = {};
 };
 
 class Engine {
