@@ -31,8 +31,10 @@ size_t open_end(std::string_view text, std::string_view mark) {
 
 void emit(std::vector<ReplyPart>& out, bool reasoning, std::string_view text) {
   if (text.empty()) return;
-  if (!out.empty() && out.back().reasoning == reasoning) out.back().text += text;
-  else out.push_back({reasoning, std::string(text)});
+  if (!out.empty() && out.back().reasoning == reasoning)
+    out.back().text += text;
+  else
+    out.push_back({reasoning, std::string(text)});
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class ReasoningFilter {
   bool step_reasoning(std::vector<ReplyPart>& out);
 
   State state_ = State::kStart;
-  size_t mark_ = 0;           // index of the pair of marks in use
+  size_t mark_ = 0;  // index of the pair of marks in use
   bool reasoning_begun_ = false;
   std::string held_;
 };

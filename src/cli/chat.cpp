@@ -1,0 +1,143 @@
+// The interactive chat: lines in, replies out, the transcript kept.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/context.h"
+#include "cli/line_editor.h"
+#include "cli/reply_printer.h"
+#include "cli/talk.h"
+#include "cli/terminal.h"
+
+namespace vedette::cli {
+namespace {
+
+constexpr std::string_view kHelp =
+    "/help, /?       this list\n"
+    "/clear          a new conversation\n"
+    "/bye            leave (also Ctrl-D)\n"
+    "\"\"\" ... \"\"\"     a message of several lines\n"
+    "Ctrl-C          cancel the reply, or the line; twice while a reply stops: leave\n";
+constexpr std::string_view kBlock = "\"\"\"";
+
+class Chat {
+ public:
+  Chat(Talk& talk, const TalkSettings& settings, Interrupts& interrupts)
+      : talk_(talk), settings_(settings), editor_(interrupts, settings.history_file) {
+    clear();
+  }
+
+  Result<int> run() {
+    if (stdin_is_terminal()) VEDETTE_RETURN_IF_ERROR(print("/help lists the commands, /bye leaves.\n"));
+    for (;;) {
+      auto message = read_message();
+      if (!message) return code_;
+      if (message->empty()) continue;
+      if (message->starts_with('/')) {
+        VEDETTE_ASSIGN_OR_RETURN(bool go_on, run_command(*message));
+        if (!go_on) return kExitDone;
+        continue;
+      }
+      VEDETTE_ASSIGN_OR_RETURN(bool go_on, answer(*message));
+      if (!go_on) return kExitInterrupted;
+    }
+  }
+
+ private:
+  void clear() {
+    messages_ = Json::array();
+    if (!settings_.system.empty()) messages_.push_back(message("system", settings_.system));
+  }
+
+  // A line or a block; "" for a dropped line; nothing at the end of the input.
+  std::optional<std::string> read_message() {
+    InputLine line = editor_.read(">>> ");
+    if (line.kind == InputLine::Kind::kEnd) return std::nullopt;
+    if (line.kind == InputLine::Kind::kInterrupted) return "";
+    if (!line.text.starts_with(kBlock)) {
+      editor_.remember(line.text);
+      return line.text;
+    }
+    std::string block = line.text.substr(kBlock.size());
+    while (!block.ends_with(kBlock)) {
+      line = editor_.read("... ");
+      if (line.kind == InputLine::Kind::kInterrupted) return "";
+      if (line.kind == InputLine::Kind::kEnd) return std::nullopt;
+      block += "\n" + line.text;
+    }
+    block.erase(block.size() - kBlock.size());
+    if (block.starts_with('\n')) block.erase(0, 1);
+    if (block.ends_with('\n')) block.pop_back();
+    editor_.remember(std::string(kBlock) + block + std::string(kBlock));
+    return block;
+  }
+
+  // False: leave.
+  Result<bool> run_command(const std::string& line) {
+    const std::string command = line.substr(0, line.find(' '));
+    if (command == "/bye" || command == "/exit" || command == "/quit") return false;
+    if (command == "/clear") {
+      clear();
+      VEDETTE_RETURN_IF_ERROR(print("(new conversation)\n"));
+    } else if (command == "/help" || command == "/?") {
+      VEDETTE_RETURN_IF_ERROR(print(kHelp));
+    } else if (command == "/image") {
+      VEDETTE_RETURN_IF_ERROR(print("image input: this build has no vision models yet\n"));
+    } else {
+      VEDETTE_RETURN_IF_ERROR(print(fmt::format("unknown command {}; /help lists them\n", command)));
+    }
+    return true;
+  }
+
+  Result<Prompt> prompt_for(const std::string& text) {
+    VEDETTE_RETURN_IF_ERROR(check_prompt_text(text, "message"));
+    if (settings_.raw) return talk_.prompt_for(text);
+    Json messages = messages_;
+    messages.push_back(message("user", text));
+    return talk_.prompt_for(messages);
+  }
+
+  // A failed or cancelled exchange leaves the transcript as it was. False: leave.
+  Result<bool> answer(const std::string& text) {
+    auto prompt = prompt_for(text);
+    if (!prompt.ok()) return report(prompt.error());
+    ReplyPrinter printer(settings_.show_reasoning, settings_.stream);
+    Status output = ok_status();
+    auto reply = talk_.reply(*prompt, [&](const ReplyPart& part) {
+      Status printed = printer.add(part);
+      if (!printed.ok()) output = printed;
+      return printed;
+    });
+    if (!output.ok()) return std::move(output).error();
+    if (!reply.ok()) return report(reply.error());
+    if (reply->quit) return false;
+    if (!settings_.stream) VEDETTE_RETURN_IF_ERROR(printer.print_whole(*reply));
+    VEDETTE_RETURN_IF_ERROR(print(reply->interrupted ? "\n(cancelled)\n\n" : "\n\n"));
+    if (settings_.profile) VEDETTE_RETURN_IF_ERROR(print(profile_block(*reply) + "\n"));
+    if (reply->interrupted || settings_.raw) return true;
+    messages_.push_back(message("user", text));
+    messages_.push_back(message("assistant", reply->answer));
+    return true;
+  }
+
+  // On a terminal the chat goes on; a script's failed line is its exit code.
+  bool report(const Error& error) {
+    std::string hint = messages_.as_array().size() > 1 ? "; /clear starts a new conversation" : "";
+    print_error(error.message + hint);
+    if (!stdin_is_terminal()) code_ = kExitError;
+    return true;
+  }
+
+  Talk& talk_;
+  const TalkSettings& settings_;
+  LineEditor editor_;
+  Json messages_;
+  int code_ = kExitDone;
+};
+
+}  // namespace
+
+Result<int> run_chat(Talk& talk, const TalkSettings& settings, Interrupts& interrupts) {
+  return Chat(talk, settings, interrupts).run();
+}
+
+}  // namespace vedette::cli

@@ -1,0 +1,118 @@
+// `run` and `generate`: one prompt and its reply, or the interactive chat.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/context.h"
+#include "cli/reply_printer.h"
+#include "cli/settings.h"
+#include "cli/talk.h"
+#include "cli/terminal.h"
+#include "hub/hugging_face_cache.h"
+
+namespace vedette::cli {
+namespace {
+
+std::string history_file(const hub::StoreSettings& store) {
+  namespace fs = std::filesystem;
+  const fs::path cache =
+      store.cache_dir.empty() ? fs::path(hub::home_folder()) / ".cache" / "vedette" : fs::path(store.cache_dir);
+  return (cache / "history").string();
+}
+
+Status read_prompt(const OptionValues& options, TalkSettings& settings) {
+  settings.prompt = options.given("--prompt") ? options.text("--prompt") : std::nullopt;
+  const auto file = options.text("--prompt-file");
+  settings.system = options.text("--system").value_or("");
+  if (settings.prompt && file)
+    return invalid_request("--prompt-file", "--prompt and --prompt-file exclude each other; give one");
+  if (file) {
+    VEDETTE_ASSIGN_OR_RETURN(settings.prompt, read_prompt_file(*file));
+  }
+  if (settings.prompt)
+    VEDETTE_RETURN_IF_ERROR(check_prompt_text(*settings.prompt, file ? "--prompt-file" : "--prompt"));
+  if (!settings.system.empty()) VEDETTE_RETURN_IF_ERROR(check_prompt_text(settings.system, "--system"));
+  return ok_status();
+}
+
+Status read_sampling_options(const OptionValues& options, bool from_model, TalkSettings& settings) {
+  VEDETTE_ASSIGN_OR_RETURN(settings.sampling, read_sampling(options));
+  settings.sampling_from_model = from_model;
+  settings.temperature_given = options.given("--temperature");
+  settings.top_k_given = options.given("--top-k");
+  settings.top_p_given = options.given("--top-p");
+  settings.min_p_given = options.given("--min-p");
+  settings.max_tokens = options.integer("--max-tokens").value_or(-1);
+  settings.stop = options.texts("--stop");
+  settings.ignore_eos = options.flag("--ignore-eos");
+  if (settings.max_tokens == 0)
+    return invalid_request("--max-tokens", "--max-tokens: expected at least 1, or -1 for no limit, found 0");
+  for (const std::string& stop : settings.stop) VEDETTE_RETURN_IF_ERROR(check_prompt_text(stop, "--stop"));
+  return ok_status();
+}
+
+Result<TalkSettings> read_talk(const Context& context) {
+  const OptionValues& options = context.options;
+  TalkSettings settings;
+  settings.model = read_model(options);
+  if (settings.model.model.empty() && context.subcommand == "run") settings.model.model = hub::kDefaultModel;
+  VEDETTE_ASSIGN_OR_RETURN(settings.load, read_compute(options));
+  settings.load.context_length = options.integer("--ctx-size").value_or(0);
+  VEDETTE_ASSIGN_OR_RETURN(settings.memory, read_memory(options));
+  VEDETTE_RETURN_IF_ERROR(read_sampling_options(options, context.subcommand == "run", settings));
+  settings.raw = options.flag("--no-chat-template");
+  settings.show_reasoning = options.flag("--show-reasoning");
+  settings.stream = !options.flag("--no-stream");
+  settings.profile = options.flag("--profile");
+  settings.json = options.flag("--json");
+  settings.estimate_memory = options.flag("--estimate-memory");
+  settings.force = options.flag("--force");
+  settings.quiet = read_verbosity(options).quiet;
+  settings.history_file = history_file(settings.model.store);
+  VEDETTE_RETURN_IF_ERROR(read_prompt(options, settings));
+  if (settings.json && !settings.prompt)
+    return invalid_request("--json", "--json needs one prompt; give --prompt or --prompt-file");
+  if (settings.raw && !settings.system.empty())
+    return invalid_request("--system", "--system needs the chat template; leave out --no-chat-template");
+  return settings;
+}
+
+Result<Prompt> one_shot_prompt(const Talk& talk, const TalkSettings& settings) {
+  if (settings.raw) return talk.prompt_for(*settings.prompt);
+  Json messages = Json::array();
+  if (!settings.system.empty()) messages.push_back(message("system", settings.system));
+  messages.push_back(message("user", *settings.prompt));
+  return talk.prompt_for(messages);
+}
+
+Result<int> run_one_shot(Talk& talk, const TalkSettings& settings) {
+  VEDETTE_ASSIGN_OR_RETURN(Prompt prompt, one_shot_prompt(talk, settings));
+  ReplyPrinter printer(settings.show_reasoning, settings.stream && !settings.json);
+  VEDETTE_ASSIGN_OR_RETURN(Reply reply, talk.reply(prompt, [&](const ReplyPart& part) { return printer.add(part); }));
+  const int code = reply.interrupted ? kExitInterrupted : kExitDone;
+  if (reply.quit) return code;
+  if (reply.finish.max_tokens_clamped) {
+    print_notice(fmt::format("--max-tokens {} goes beyond the context of {} tokens; the reply may end there",
+                             settings.max_tokens, talk.report().context_length));
+  }
+  if (settings.json) {
+    VEDETTE_RETURN_IF_ERROR(print(reply_json(talk, prompt, reply).dump() + "\n"));
+    return code;
+  }
+  if (!settings.stream) VEDETTE_RETURN_IF_ERROR(printer.print_whole(reply));
+  VEDETTE_RETURN_IF_ERROR(print("\n\n" + (settings.profile ? profile_block(reply) : summary_line(reply))));
+  return code;
+}
+
+}  // namespace
+
+Result<int> run_talk(Context& context) {
+  VEDETTE_ASSIGN_OR_RETURN(const TalkSettings settings, read_talk(context));
+  VEDETTE_RETURN_IF_ERROR(start(context));
+  Interrupts interrupts;
+  VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<Talk> talk, Talk::open(settings, interrupts));
+  return settings.prompt ? run_one_shot(*talk, settings) : run_chat(*talk, settings, interrupts);
+}
+
+}  // namespace vedette::cli

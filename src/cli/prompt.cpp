@@ -1,0 +1,102 @@
+#include "cli/prompt.h"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "text/chat_fallback.h"
+#include "text/chat_prompt.h"
+
+namespace vedette::cli {
+namespace {
+
+constexpr size_t kMaxPromptBytes = 256u << 20;
+
+struct CloseFile {
+  void operator()(FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+
+std::string token_text(const text::Tokenizer& tokenizer, const std::optional<int32_t>& id) {
+  return id ? tokenizer.token_bytes(*id, true) : "";
+}
+
+}  // namespace
+
+Json message(std::string_view role, std::string_view content) {
+  Json out = Json::object();
+  out.set("role", role);
+  out.set("content", content);
+  return out;
+}
+
+Result<PromptBuilder> PromptBuilder::create(const weights::Checkpoint& checkpoint, bool raw) {
+  PromptBuilder builder;
+  builder.raw_ = raw;
+  if (raw || checkpoint.chat_template.empty()) return builder;
+  auto parsed = text::ChatTemplate::parse(checkpoint.chat_template);
+  if (!parsed.ok()) {
+    Error error = std::move(parsed).error();
+    error.message += "; --no-chat-template goes without it";
+    return error;
+  }
+  builder.template_ = std::move(*parsed);
+  return builder;
+}
+
+Result<Prompt> PromptBuilder::conversation(const Json& messages, const text::Tokenizer& tokenizer) const {
+  Prompt prompt;
+  if (template_) {
+    text::ChatRenderInput input;
+    input.messages = messages;
+    input.bos_token = token_text(tokenizer, tokenizer.bos());
+    input.eos_token = token_text(tokenizer, tokenizer.eos());
+    VEDETTE_ASSIGN_OR_RETURN(prompt.text, template_->render(input));
+  } else {
+    VEDETTE_ASSIGN_OR_RETURN(
+        prompt.text, text::render_chat_fallback(messages, Json(), true, token_text(tokenizer, tokenizer.bos())));
+  }
+  VEDETTE_ASSIGN_OR_RETURN(prompt.ids, text::encode_chat(tokenizer, prompt.text));
+  return prompt;
+}
+
+Result<Prompt> PromptBuilder::plain(const std::string& text, const text::Tokenizer& tokenizer) const {
+  Prompt prompt{text, {}};
+  VEDETTE_ASSIGN_OR_RETURN(prompt.ids, tokenizer.encode(text));
+  return prompt;
+}
+
+Status check_prompt_text(std::string_view text, std::string_view where) {
+  if (text.empty()) return invalid_request("prompt", "{}: the prompt is empty; give at least one character", where);
+  if (is_valid_utf8(text)) return ok_status();
+  // The first bad byte: repair leaves everything before it as it was.
+  const std::string repaired = repair_utf8(text);
+  size_t at = 0;
+  while (at < text.size() && at < repaired.size() && text[at] == repaired[at]) ++at;
+  return invalid_request("prompt",
+                         "{}: expected UTF-8, found the byte 0x{:02x} at offset {}; convert the text to UTF-8", where,
+                         static_cast<unsigned char>(text[std::min(at, text.size() - 1)]), at);
+}
+
+Result<std::string> read_prompt_file(const std::string& path) {
+  std::unique_ptr<FILE, CloseFile> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
+  if (file == nullptr)
+    return not_found("--prompt-file", "--prompt-file: {}: {}; name a readable file", path, std::strerror(errno));
+  std::string text;
+  char buffer[65536];
+  size_t count;
+  while ((count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0) {
+    text.append(buffer, count);
+    if (text.size() > kMaxPromptBytes)
+      return invalid_request("--prompt-file", "--prompt-file: {}: holds more than {} bytes, the most a prompt may have",
+                             path, kMaxPromptBytes);
+  }
+  if (std::ferror(file.get()) != 0)
+    return unavailable("--prompt-file", "--prompt-file: {}: cannot be read; name a readable file", path);
+  return text;
+}
+
+}  // namespace vedette::cli
