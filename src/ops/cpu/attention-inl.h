@@ -11,6 +11,10 @@
 // row's range never enters a chain (its slot may hold anything), which is why ranges are cut exactly.
 #pragma once
 
+#include "ops/cpu/elementwise-inl.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/math-inl.h"
+
 namespace vedette::ops::cpu::VEDETTE_ISA {
 
 struct ElementF32 {

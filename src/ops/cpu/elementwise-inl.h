@@ -1,6 +1,9 @@
 // Element by element: activations, sums, scales. Included once per instruction set (VEDETTE_ISA).
 #pragma once
 
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/math-inl.h"
+
 namespace vedette::ops::cpu::VEDETTE_ISA {
 
 inline Lanes silu(Lanes x) {

@@ -7,11 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/cpu/kernels.h"
-// Order matters: each builds on the ones before.
 #include "ops/cpu/attention-inl.h"
 #include "ops/cpu/elementwise-inl.h"
-#include "ops/cpu/math-inl.h"
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/norm-inl.h"
 #include "ops/cpu/rope-inl.h"
 

@@ -5,7 +5,28 @@
 
 #pragma once
 
+#include <cstdint>
+
 namespace vedette::ops::cpu::VEDETTE_ISA {
+
+// Calls function(column, lanes) for each vector of n columns; the last may have fewer than 16 lanes.
+template <typename Function>
+inline void for_lanes(int64_t n, Function function) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) function(i, 16);
+  if (i < n) function(i, static_cast<int>(n - i));
+}
+
+inline Lanes load_lanes(const float* p, int lanes) {
+  return lanes == 16 ? load(p) : load_first(p, lanes);
+}
+inline void store_lanes(float* p, Lanes x, int lanes) {
+  if (lanes == 16) {
+    store(p, x);
+  } else {
+    store_first(p, x, lanes);
+  }
+}
 
 struct ExpParts {
   Lanes n;        // integer as a float

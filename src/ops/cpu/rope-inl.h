@@ -2,6 +2,9 @@
 //   (a, b) -> (a cos - b sin, b cos + a sin)
 #pragma once
 
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/math-inl.h"
+
 namespace vedette::ops::cpu::VEDETTE_ISA {
 
 inline void rope_half(const RopeArguments& r, float* head) {
