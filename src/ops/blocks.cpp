@@ -188,6 +188,13 @@ SuperScales super_scales(Scheme scheme, const std::byte* block) {
   return out;
 }
 
+bool super_scales_finite(Scheme scheme, const std::byte* block) {
+  constexpr uint16_t kExponent = 0x7c00;
+  const Offsets& at = kOffsets[static_cast<size_t>(scheme)];
+  const bool d_finite = (load_u16(block + at.d) & kExponent) != kExponent;
+  return d_finite && (!layout_of(scheme).has_offset || (load_u16(block + at.dmin) & kExponent) != kExponent);
+}
+
 float load_element(DType type, const std::byte* data, int64_t index) {
   if (type == DType::kF32) {
     float value;

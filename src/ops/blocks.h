@@ -46,6 +46,9 @@ struct SuperScales {
 };
 SuperScales super_scales(Scheme scheme, const std::byte* block);
 
+// Whether d and dmin are finite numbers.
+bool super_scales_finite(Scheme scheme, const std::byte* block);
+
 // Scale and offset of the run of columns with index `index` (column / step), as float32.
 struct StepScale {
   float scale = 0;

@@ -23,12 +23,14 @@
 
 namespace vedette::ops::cpu {
 
-inline constexpr int kTileRows = 16;        // outputs per tile
-inline constexpr int kActivationGroup = 32; // activations per scale, for every scheme
+inline constexpr int kTileRows = 16;         // outputs per tile
+inline constexpr int kActivationGroup = 32;  // activations per scale, for every scheme
 
 // Weights ready for the kernels. Immutable after pack(); any thread may read.
 struct PackedMatrix;
-struct PackedMatrixDeleter { void operator()(PackedMatrix* matrix) const; };
+struct PackedMatrixDeleter {
+  void operator()(PackedMatrix* matrix) const;
+};
 using PackedMatrixPtr = std::unique_ptr<PackedMatrix, PackedMatrixDeleter>;
 
 // Re-packs (repack) or wraps in place (!repack: the same results from the stored layout, slower; row-mapped and
@@ -38,7 +40,7 @@ Result<PackedMatrixPtr> pack_matrix(const HostMatrix& matrix, bool repack);
 
 int64_t packed_rows(const PackedMatrix& matrix);
 int64_t packed_cols(const PackedMatrix& matrix);
-int64_t packed_tiles(const PackedMatrix& matrix);      // ceil(rows / kTileRows)
+int64_t packed_tiles(const PackedMatrix& matrix);  // ceil(rows / kTileRows)
 bool packed_is_float(const PackedMatrix& matrix);
 int64_t packed_owned_bytes(const PackedMatrix& matrix);
 int64_t packed_mapped_bytes(const PackedMatrix& matrix);

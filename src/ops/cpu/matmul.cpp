@@ -1,0 +1,239 @@
+// The driver: walks tiles and blocks of rows, and hands each to a kernel.
+#include "ops/cpu/matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/float16.h"
+#include "ops/cpu/matmul_kernels.h"
+
+namespace vedette::ops::cpu {
+namespace {
+
+// Rows that stay in the second-level cache while the tiles pass by.
+constexpr size_t kRowPassBytes = size_t{256} << 10;
+
+// Source rows of a product: where row r of the operand begins.
+struct RowSource {
+  const std::byte* first = nullptr;
+  size_t stride = 0;
+};
+
+RowSource row_source(const PackedMatrix& matrix, Compute compute, const MatmulInput& input) {
+  const bool rounded = is_float(matrix.kind) && compute == Compute::kI8;
+  if (compute == Compute::kF32 || (is_float(matrix.kind) && !rounded))
+    return {reinterpret_cast<const std::byte*>(input.values), static_cast<size_t>(input.value_stride) * sizeof(float)};
+  const size_t stride = prepared_row_bytes(compute, matrix.cols);
+  return {input.prepared + (rounded ? rounded_offset(matrix.cols) : 0), stride};
+}
+
+struct Output {
+  const float* bias = nullptr;
+  float* out = nullptr;
+  int64_t stride = 0;
+  int64_t n_outputs = 0;
+
+  // result[row][16] of one tile.
+  void write(const float* result, int64_t first_row, int n_rows, int64_t tile) const {
+    const int64_t first = tile * kTileRows;
+    const int n = static_cast<int>(std::min<int64_t>(kTileRows, n_outputs - first));
+    for (int r = 0; r < n_rows; ++r) {
+      float* to = out + (first_row + r) * stride + first;
+      const float* from = result + r * kTileRows;
+      if (bias == nullptr) {
+        std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+      } else {
+        for (int i = 0; i < n; ++i) to[i] = from[i] + bias[first + i];
+      }
+    }
+  }
+};
+
+struct Product {
+  const KernelSet& kernels;
+  RowSource source;
+  Output output;
+
+  // Rows [begin, end) against the tile in `view`.
+  void tile(const TileView& view, int64_t tile, int64_t begin, int64_t end) const {
+    alignas(64) float result[kMaxRowBlock * kTileRows];
+    const std::byte* rows[kMaxRowBlock];
+    for (int64_t row = begin; row < end; row += kMaxRowBlock) {
+      const int n = static_cast<int>(std::min<int64_t>(kMaxRowBlock, end - row));
+      int which = 0;
+      while (kRowBlocks[which] < n) ++which;
+      for (int r = 0; r < kRowBlocks[which]; ++r)
+        rows[r] = source.first + static_cast<size_t>(row + std::min(r, n - 1)) * source.stride;
+      kernels.block[which](view, rows, result);
+      output.write(result, row, n, tile);
+    }
+  }
+
+  // One row against kTileRun tiles.
+  void run(const TileView& view, int64_t tile, int64_t row) const {
+    alignas(64) float result[kTileRun * kTileRows];
+    const std::byte* rows[1] = {source.first + static_cast<size_t>(row) * source.stride};
+    kernels.run(view, rows, result);
+    for (int t = 0; t < kTileRun; ++t) output.write(result + t * kTileRows, row, 1, tile + t);
+  }
+};
+
+TileView view_of(const PackedMatrix& matrix) {
+  TileView view;
+  view.plane_bytes = matrix.plane_bytes;
+  view.scale_bytes = matrix.scale_bytes;
+  view.groups = matrix.groups;
+  view.cols = matrix.cols;
+  view.group_shift = matrix.group_shift;
+  view.side = matrix.side;
+  return view;
+}
+
+void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin,
+                int64_t tile_end) {
+  TileView view = view_of(matrix);
+  const int64_t fitting = static_cast<int64_t>(kRowPassBytes / std::max<size_t>(product.source.stride, 1));
+  const int64_t pass = round_up<int64_t>(std::max<int64_t>(fitting, 1), kMaxRowBlock);
+  for (int64_t begin = 0; begin < rows; begin += pass) {
+    const int64_t end = std::min(rows, begin + pass);
+    for (int64_t tile = tile_begin; tile < tile_end;) {
+      view.planes = matrix.planes + static_cast<size_t>(tile) * matrix.plane_bytes;
+      view.scales = matrix.scales + static_cast<size_t>(tile) * matrix.scale_bytes;
+      if (end - begin == 1 && product.kernels.run != nullptr && tile + kTileRun <= tile_end) {
+        product.run(view, tile, begin);
+        tile += kTileRun;
+      } else {
+        product.tile(view, tile, begin, end);
+        ++tile;
+      }
+    }
+  }
+}
+
+// In place: each tile is packed into scratch and then run as any other.
+void run_in_place(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin,
+                  int64_t tile_end, std::byte* scratch) {
+  TileView view = view_of(matrix);
+  view.planes = scratch;
+  view.scales = scratch + matrix.plane_bytes;
+  for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+    pack_tile(matrix, matrix.stored, tile, scratch, scratch + matrix.plane_bytes);
+    product.tile(view, tile, 0, rows);
+  }
+}
+
+uint32_t field(const std::byte* data, int shift, int bits) {
+  return (static_cast<uint32_t>(*data) >> shift) & ((1u << bits) - 1);
+}
+
+// The integer of byte `b` of packed step j.
+int packed_integer(const std::byte* group, int bits, int j, int b) {
+  const std::byte* upper = group + (bits < 4 ? 128 : 256) + b;
+  switch (bits) {
+    case 2:
+      return static_cast<int>(field(group + 64 * (j / 4) + b, 2 * (j % 4), 2));
+    case 3:
+      return static_cast<int>(field(group + 64 * (j / 4) + b, 2 * (j % 4), 2) | field(upper, j, 1) << 2);
+    case 4:
+      return static_cast<int>(field(group + 64 * (j / 2) + b, 4 * (j % 2), 4));
+    case 5:
+      return static_cast<int>(field(group + 64 * (j / 2) + b, 4 * (j % 2), 4) | field(upper, j, 1) << 4);
+    case 6:
+      return static_cast<int>(field(group + 64 * (j / 2) + b, 4 * (j % 2), 4) |
+                              field(upper + 64 * (j / 4), 2 * (j % 4), 2) << 4);
+    default:
+      return static_cast<int>(group[64 * j + b]);
+  }
+}
+
+StepScale packed_scale(const PackedMatrix& matrix, const std::byte* scales, int64_t k, int lane) {
+  if (matrix.form == ScaleForm::kPlain) {
+    const int64_t at = (k >> (5 + matrix.group_shift)) * kTileRows * (matrix.has_offset ? 2 : 1) + lane;
+    return {load_element(matrix.side, scales, at),
+            matrix.has_offset ? load_element(matrix.side, scales, at + kTileRows) : 0.0f};
+  }
+  const size_t record_bytes = super_scale_bytes(matrix.form, matrix.has_offset, matrix.step);
+  const std::byte* record = scales + static_cast<size_t>(k / kSuperBlock) * record_bytes;
+  const bool pairs = matrix.has_offset && matrix.form == ScaleForm::kSuperUnsigned;
+  const std::byte* small =
+      record + (matrix.has_offset ? 64 : 32) + k % kSuperBlock / matrix.step * (pairs ? 32 : 16) + lane;
+  const float d = load_element(DType::kF16, record, lane);
+  if (!matrix.has_offset) return {d * static_cast<float>(static_cast<int8_t>(*small)), 0};
+  const float dmin = load_element(DType::kF16, record + 32, lane);
+  const auto both = static_cast<int>(*small);
+  if (pairs) return {d * static_cast<float>(both), -(dmin * static_cast<float>(static_cast<int>(small[16])))};
+  return {d * static_cast<float>(both & 15), -(dmin * static_cast<float>(both >> 4))};
+}
+
+void gather_packed(const PackedMatrix& matrix, int64_t row, float* out) {
+  const auto tile = static_cast<size_t>(row / kTileRows);
+  const int lane = static_cast<int>(row % kTileRows);
+  const std::byte* planes = matrix.planes + tile * matrix.plane_bytes;
+  if (is_float(matrix.kind)) {
+    const auto type = static_cast<DType>(matrix.kind);  // both begin f32, f16, bf16
+    for (int64_t k = 0; k < matrix.cols; ++k) out[k] = load_element(type, planes, k * kTileRows + lane);
+    return;
+  }
+  const std::byte* scales = matrix.scales + tile * matrix.scale_bytes;
+  StepScale step;
+  for (int64_t k = 0; k < matrix.cols; ++k) {
+    if (k % matrix.step == 0) step = packed_scale(matrix, scales, k, lane);
+    const std::byte* group = planes + k / kGroup * 64 * matrix.bits;
+    const int j = static_cast<int>(k % kGroup / 4);
+    const auto integer =
+        static_cast<float>(packed_integer(group, matrix.bits, j, 4 * lane + static_cast<int>(k % 4)) - matrix.zero);
+    out[k] = matrix.has_offset ? std::fma(step.scale, integer, step.offset) : step.scale * integer;
+  }
+}
+
+}  // namespace
+
+size_t prepared_row_bytes(Compute compute, int64_t cols) {
+  switch (compute) {
+    case Compute::kI8:
+      return round_up<size_t>(rounded_offset(cols) + static_cast<size_t>(cols) * sizeof(float), 64);
+    case Compute::kI16:
+      return round_up<size_t>(prepared_groups(cols) * kRecord16, 64);
+    case Compute::kF32:
+      return 0;
+  }
+  return 0;
+}
+
+void prepare_row(Isa isa, Compute compute, const float* values, int64_t cols, std::byte* prepared) {
+  kernels_of(variant_of(isa)).prepare(compute, values, cols, prepared);
+}
+
+void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
+                 int64_t tile_begin, int64_t tile_end, const float* bias, float* out, int64_t out_stride,
+                 std::byte* scratch) {
+  const Compute column = is_float(matrix.kind) ? Compute::kF32 : compute;
+  const Product product = {kernels.set[static_cast<size_t>(matrix.kind)][static_cast<size_t>(column)],
+                           row_source(matrix, compute, input),
+                           {bias, out, out_stride, matrix.rows}};
+  if (matrix.in_place)
+    run_in_place(product, matrix, input.rows, tile_begin, tile_end, scratch);
+  else
+    run_packed(product, matrix, input.rows, tile_begin, tile_end);
+}
+
+void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulInput& input, int64_t tile_begin,
+            int64_t tile_end, const float* bias, float* out, int64_t out_stride, std::byte* scratch) {
+  matmul_with(kernels_of(variant_of(isa)), compute, matrix, input, tile_begin, tile_end, bias, out, out_stride,
+              scratch);
+}
+
+size_t matmul_scratch_bytes(const PackedMatrix& matrix) {
+  return matrix.in_place ? round_up<size_t>(matrix.plane_bytes + matrix.scale_bytes, 64) : 0;
+}
+
+void gather_row(const PackedMatrix& matrix, int64_t row, float* out) {
+  if (matrix.in_place)
+    dequantize_row(matrix.stored, row, {out, static_cast<size_t>(matrix.cols)});
+  else
+    gather_packed(matrix, row, out);
+}
+
+}  // namespace vedette::ops::cpu

@@ -1,0 +1,114 @@
+// Kernels for AVX2 with FMA and F16C: a tile is two halves of 8 outputs.
+#include <immintrin.h>
+
+#include <cstring>
+#include <utility>
+
+#include "ops/cpu/matmul_kernels.h"
+
+namespace vedette::ops::cpu {
+namespace {
+
+struct Avx2 {
+  static constexpr int kLanes = 8;
+  static constexpr int kMaxRows = 4;
+  using F = __m256;
+  using I = __m256i;
+
+  static F zero() { return _mm256_setzero_ps(); }
+  static I zero_word() { return _mm256_setzero_si256(); }
+  static F constant(float value) { return _mm256_set1_ps(value); }
+  static F broadcast(const std::byte* data) {
+    float value;
+    std::memcpy(&value, data, sizeof value);
+    return _mm256_set1_ps(value);
+  }
+  static I broadcast_word(const std::byte* data) {
+    int32_t value;
+    std::memcpy(&value, data, sizeof value);
+    return _mm256_set1_epi32(value);
+  }
+  static I bytes(int value) { return _mm256_set1_epi8(static_cast<char>(value)); }
+  static I words(int value) { return _mm256_set1_epi16(static_cast<int16_t>(value)); }
+  static I dwords(int value) { return _mm256_set1_epi32(value); }
+
+  static I load(const std::byte* data) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data)); }
+  static __m128i load_8(const std::byte* data) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(data)); }
+  static __m128i load_16(const std::byte* data) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data)); }
+  static I load_u8(const std::byte* data) { return _mm256_cvtepu8_epi32(load_8(data)); }
+  static I load_s8(const std::byte* data) { return _mm256_cvtepi8_epi32(load_8(data)); }
+  static F load_f32(const std::byte* data) { return _mm256_loadu_ps(reinterpret_cast<const float*>(data)); }
+  static F load_f16(const std::byte* data) { return _mm256_cvtph_ps(load_16(data)); }
+  static F load_bf16(const std::byte* data) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16(data)), 16));
+  }
+  static void store(float* out, F x) { _mm256_storeu_ps(out, x); }
+
+  static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F fms(F a, F b, F c) { return _mm256_fmsub_ps(a, b, c); }
+  static F fnma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
+  static void add_product(F& acc, F weight, const std::byte* a) { acc = fma(weight, broadcast(a), acc); }
+  static F to_float(I x) { return _mm256_cvtepi32_ps(x); }
+
+  static I bit_and(I a, I b) { return _mm256_and_si256(a, b); }
+  static I or_and(I a, I b, I mask) { return _mm256_or_si256(a, _mm256_and_si256(b, mask)); }
+  template <int n>
+  static I shift16(I x) {
+    if constexpr (n == 0)
+      return x;
+    else if constexpr (n > 0)
+      return _mm256_slli_epi16(x, n);
+    else
+      return _mm256_srli_epi16(x, -n);
+  }
+  template <int n>
+  static I shift32(I x) {
+    if constexpr (n == 0)
+      return x;
+    else if constexpr (n > 0)
+      return _mm256_slli_epi32(x, n);
+    else
+      return _mm256_srli_epi32(x, -n);
+  }
+
+  // Pairs of products are summed in 16 bits for as many steps as cannot overflow (2 * 127 * (2^bits - 1) each), then
+  // widened. 8-bit weights are two nibbles with a sum each.
+  template <int bits, int steps>
+  struct Dot8 {
+    static constexpr int kRun = bits <= 4 || bits == 8 ? 8 : bits == 5 ? 4 : 2;
+    I sum, low, high;
+    void start(I first) { sum = first; }
+    static I widen(I x, int factor) { return _mm256_madd_epi16(x, words(factor)); }
+    template <int j>
+    void add(I q, const std::byte* values) {
+      const I a = broadcast_word(values);
+      const I low_q = bits == 8 ? bit_and(q, bytes(15)) : q;
+      const I low_products = _mm256_maddubs_epi16(low_q, a);
+      low = j % kRun == 0 ? low_products : _mm256_add_epi16(low, low_products);
+      if constexpr (bits == 8) {
+        const I high_products = _mm256_maddubs_epi16(bit_and(shift16<-4>(q), bytes(15)), a);
+        high = j % kRun == 0 ? high_products : _mm256_add_epi16(high, high_products);
+      }
+      if constexpr (j % kRun == kRun - 1 || j == steps - 1) {
+        sum = _mm256_add_epi32(sum, widen(low, 1));
+        if constexpr (bits == 8) sum = _mm256_add_epi32(sum, widen(high, 16));
+      }
+    }
+    I total() const { return sum; }
+  };
+  struct Dot16 {
+    I sum;
+    void start(I first) { sum = first; }
+    void add(I q, const std::byte* a) { sum = _mm256_add_epi32(sum, _mm256_madd_epi16(q, broadcast_word(a))); }
+    I total() const { return sum; }
+  };
+};
+
+#include "ops/cpu/matmul_kernel-inl.h"
+
+}  // namespace
+
+constinit const Kernels kAvx2Kernels = kernel_table<Avx2>(prepare_row_avx2);
+
+}  // namespace vedette::ops::cpu

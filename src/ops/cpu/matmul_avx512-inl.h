@@ -1,0 +1,123 @@
+// 16 outputs in one 512-bit register. Included by a file inside its unnamed namespace, which says by kVnni whether
+// the dot-product instructions may be used. Needs included before: <immintrin.h>, <cstring>.
+
+struct Avx512 {
+  static constexpr int kLanes = 16;
+#ifdef __AVX512VNNI__
+  static constexpr int kMaxRows = 8;
+#else
+  static constexpr int kMaxRows = 2;  // AVX-512 without VNNI is rare: compiled small rather than fast
+#endif
+  using F = __m512;
+  using I = __m512i;
+
+  static F zero() { return _mm512_setzero_ps(); }
+  static I zero_word() { return _mm512_setzero_si512(); }
+  static F constant(float value) { return _mm512_set1_ps(value); }
+  static F broadcast(const std::byte* data) {
+    float value;
+    std::memcpy(&value, data, sizeof value);
+    return _mm512_set1_ps(value);
+  }
+  static I broadcast_word(const std::byte* data) {
+    int32_t value;
+    std::memcpy(&value, data, sizeof value);
+    return _mm512_set1_epi32(value);
+  }
+  static I bytes(int value) { return _mm512_set1_epi8(static_cast<char>(value)); }
+  static I words(int value) { return _mm512_set1_epi16(static_cast<int16_t>(value)); }
+  static I dwords(int value) { return _mm512_set1_epi32(value); }
+
+  static I load(const std::byte* data) { return _mm512_loadu_si512(data); }
+  static __m128i load_bytes(const std::byte* data) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data)); }
+  static __m256i load_halves(const std::byte* data) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
+  }
+  static I load_u8(const std::byte* data) { return _mm512_cvtepu8_epi32(load_bytes(data)); }
+  static I load_s8(const std::byte* data) { return _mm512_cvtepi8_epi32(load_bytes(data)); }
+  static F load_f32(const std::byte* data) { return _mm512_loadu_ps(data); }
+  static F load_f16(const std::byte* data) { return _mm512_cvtph_ps(load_halves(data)); }
+  static F load_bf16(const std::byte* data) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_halves(data)), 16));
+  }
+  static void store(float* out, F x) { _mm512_storeu_ps(out, x); }
+
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F fms(F a, F b, F c) { return _mm512_fmsub_ps(a, b, c); }
+  static F fnma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
+  static void add_product(F& acc, F weight, const std::byte* a) { acc = fma(weight, broadcast(a), acc); }
+  static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
+
+  static I bit_and(I a, I b) { return _mm512_and_si512(a, b); }
+  static I or_and(I a, I b, I mask) { return _mm512_ternarylogic_epi32(a, b, mask, 0xf8); }
+  template <int n>
+  static I shift16(I x) {
+    if constexpr (n == 0)
+      return x;
+    else if constexpr (n > 0)
+      return _mm512_slli_epi16(x, n);
+    else
+      return _mm512_srli_epi16(x, -n);
+  }
+  template <int n>
+  static I shift32(I x) {
+    if constexpr (n == 0)
+      return x;
+    else if constexpr (n > 0)
+      return _mm512_slli_epi32(x, n);
+    else
+      return _mm512_srli_epi32(x, -n);
+  }
+
+#ifdef __AVX512VNNI__
+  template <int bits, int steps>
+  struct Dot8 {
+    I sum;
+    void start(I first) { sum = first; }
+    template <int j>
+    void add(I q, const std::byte* a) {
+      sum = _mm512_dpbusd_epi32(sum, q, broadcast_word(a));
+    }
+    I total() const { return sum; }
+  };
+  struct Dot16 {
+    I sum;
+    void start(I first) { sum = first; }
+    void add(I q, const std::byte* a) { sum = _mm512_dpwssd_epi32(sum, q, broadcast_word(a)); }
+    I total() const { return sum; }
+  };
+#else
+  // Pairs of products are summed in 16 bits for as many steps as cannot overflow (2 * 127 * (2^bits - 1) each), then
+  // widened. 8-bit weights are two nibbles with a sum each.
+  template <int bits, int steps>
+  struct Dot8 {
+    static constexpr int kRun = bits <= 4 || bits == 8 ? 8 : bits == 5 ? 4 : 2;
+    I sum, low, high;
+    void start(I first) { sum = first; }
+    static I widen(I x, int factor) { return _mm512_madd_epi16(x, words(factor)); }
+    template <int j>
+    void add(I q, const std::byte* values) {
+      const I a = broadcast_word(values);
+      const I low_q = bits == 8 ? bit_and(q, bytes(15)) : q;
+      const I low_products = _mm512_maddubs_epi16(low_q, a);
+      low = j % kRun == 0 ? low_products : _mm512_add_epi16(low, low_products);
+      if constexpr (bits == 8) {
+        const I high_products = _mm512_maddubs_epi16(bit_and(shift16<-4>(q), bytes(15)), a);
+        high = j % kRun == 0 ? high_products : _mm512_add_epi16(high, high_products);
+      }
+      if constexpr (j % kRun == kRun - 1 || j == steps - 1) {
+        sum = _mm512_add_epi32(sum, widen(low, 1));
+        if constexpr (bits == 8) sum = _mm512_add_epi32(sum, widen(high, 16));
+      }
+    }
+    I total() const { return sum; }
+  };
+  struct Dot16 {
+    I sum;
+    void start(I first) { sum = first; }
+    void add(I q, const std::byte* a) { sum = _mm512_add_epi32(sum, _mm512_madd_epi16(q, broadcast_word(a))); }
+    I total() const { return sum; }
+  };
+#endif
+};

@@ -1,0 +1,369 @@
+// The kernels, written once over a vector type V. Each instruction set's file defines V in its own unnamed namespace
+// (so that no function compiled with its flags can be linked into the rest of the program), includes this file there,
+// and lists the kernels with kernel_table<V>().
+//
+// V has kLanes outputs (16, or 8: then a tile is two halves), F (floats), I (32-bit lanes of 4 bytes) and, for the
+// integer sums, Dot8<bits, steps> (unsigned weights times 4 signed bytes that all lanes share) and Dot16 (times 2
+// 16-bit values). Values that all lanes share are passed by address.
+// Needs included before: <utility>, "ops/cpu/matmul_kernels.h".
+
+#ifdef VEDETTE_BREAK_ROW_INVARIANCE
+constexpr bool kReverseWide = true;
+#else
+constexpr bool kReverseWide = false;
+#endif
+
+// The order of groups (or columns). The test of the row-invariance test turns it round for wide blocks.
+template <int kRows>
+inline int64_t in_order(int64_t i, int64_t n) {
+  return kReverseWide && kRows >= 2 ? n - 1 - i : i;
+}
+
+#define VEDETTE_INLINE __attribute__((always_inline))
+#ifdef __clang__
+#define VEDETTE_UNROLL _Pragma("unroll")
+#else
+#define VEDETTE_UNROLL _Pragma("GCC unroll 8")
+#endif
+// A loop over the rows of a block, unrolled so that their sums stay in registers.
+#define VEDETTE_ROWS VEDETTE_UNROLL for (int r = 0; r < kRows; ++r)
+#define VEDETTE_TILES VEDETTE_UNROLL for (int t = 0; t < kTiles; ++t)
+
+template <class F, int... i>
+VEDETTE_INLINE inline void unroll_indices(F&& body, std::integer_sequence<int, i...>) {
+  (body(std::integral_constant<int, i>{}), ...);
+}
+// body(0), ..., body(n - 1) with constants.
+template <int n, class F>
+VEDETTE_INLINE inline void unroll(F&& body) {
+  unroll_indices(body, std::make_integer_sequence<int, n>{});
+}
+
+template <int bits, int step, bool has_offset, int zero_shift, ScaleForm form>
+struct IntegerKind {
+  static constexpr int kBits = bits;
+  static constexpr int kStep = step;  // columns under one scale, at most 32
+  static constexpr bool kOffset = has_offset;
+  static constexpr int kZeroShift = zero_shift;  // zero = 1 << zero_shift; 0: none
+  static constexpr ScaleForm kForm = form;
+  static constexpr int kSteps = step / 4;  // packed steps under one scale
+  static constexpr int kParts = kGroup / step;
+  static constexpr int kGroupBytes = 64 * bits;
+};
+
+// Packed step j (0..7) of a group as bytes. `planes` already points at the half tile.
+template <class V, int bits, int j>
+VEDETTE_INLINE inline typename V::I unpack(const std::byte* planes) {
+  if constexpr (bits == 8) {
+    return V::load(planes + 64 * j);
+  } else if constexpr (bits == 2 || bits == 3) {
+    const auto low = V::bit_and(V::template shift16<-2 * (j % 4)>(V::load(planes + 64 * (j / 4))), V::bytes(3));
+    if constexpr (bits == 2)
+      return low;
+    else
+      return V::or_and(low, V::template shift16<2 - j>(V::load(planes + 128)), V::bytes(4));
+  } else {
+    const auto low = V::bit_and(V::template shift16<-4 * (j % 2)>(V::load(planes + 64 * (j / 2))), V::bytes(15));
+    if constexpr (bits == 4)
+      return low;
+    else if constexpr (bits == 5)
+      return V::or_and(low, V::template shift16<4 - j>(V::load(planes + 256)), V::bytes(16));
+    else
+      return V::or_and(low, V::template shift16<4 - 2 * (j % 4)>(V::load(planes + 256 + 64 * (j / 4))), V::bytes(48));
+  }
+}
+
+template <class V>
+struct StepScales {
+  typename V::F scale, offset;  // offset is subtracted for K-quants, added for plain scales
+};
+
+template <class V>
+VEDETTE_INLINE inline typename V::F load_side(DType type, const std::byte* data, int64_t index) {
+  switch (type) {
+    case DType::kF32:
+      return V::load_f32(data + 4 * index);
+    case DType::kF16:
+      return V::load_f16(data + 2 * index);
+    default:
+      return V::load_bf16(data + 2 * index);
+  }
+}
+
+template <class V, class K>
+VEDETTE_INLINE inline StepScales<V> load_scales(const TileView& view, const std::byte* scales, int64_t group, int part,
+                                                int first_lane) {
+  if constexpr (K::kForm == ScaleForm::kPlain) {
+    if constexpr (!K::kOffset) {
+      return {V::load_f16(scales + 2 * (kTileRows * group + first_lane)), V::zero()};
+    } else {
+      const int64_t at = 2 * kTileRows * (group >> view.group_shift) + first_lane;
+      return {load_side<V>(view.side, scales, at), load_side<V>(view.side, scales, at + kTileRows)};
+    }
+  } else {
+    constexpr auto kRecord = static_cast<int64_t>(super_scale_bytes(K::kForm, K::kOffset, K::kStep));
+    constexpr int kBase = K::kOffset ? 64 : 32;
+    constexpr int kStride = K::kOffset && K::kForm == ScaleForm::kSuperUnsigned ? 32 : 16;
+    const std::byte* record = scales + (group >> 3) * kRecord;
+    const std::byte* small = record + kBase + ((group & 7) * K::kParts + part) * kStride + first_lane;
+    const auto d = V::load_f16(record + 2 * first_lane);
+    if constexpr (K::kForm == ScaleForm::kSuperSigned) {
+      return {V::mul(d, V::to_float(V::load_s8(small))), V::zero()};
+    } else {
+      const auto dmin = V::load_f16(record + 32 + 2 * first_lane);
+      if constexpr (K::kForm == ScaleForm::kSuperNibbles) {
+        const auto both = V::load_u8(small);
+        return {V::mul(d, V::to_float(V::bit_and(both, V::bytes(15)))),
+                V::mul(dmin, V::to_float(V::template shift32<-4>(both)))};
+      } else {
+        return {V::mul(d, V::to_float(V::load_u8(small))), V::mul(dmin, V::to_float(V::load_u8(small + 16)))};
+      }
+    }
+  }
+}
+
+// acc += scale * s_a * S, then + offset * s_a * A: the canonical sum of one step. `record` is the row's group record
+// behind its values: the scale, -A of each half, -A of the group.
+template <class V, class K>
+VEDETTE_INLINE inline typename V::F accumulate(typename V::F acc, const StepScales<V>& scales, typename V::I sum,
+                                               const std::byte* record, int part) {
+  const auto s_a = V::broadcast(record);
+  acc = V::fma(V::mul(scales.scale, s_a), V::to_float(sum), acc);
+  if constexpr (K::kOffset) {
+    const auto minus_a = V::to_float(V::broadcast_word(record + (K::kParts == 2 ? 4 + 4 * part : 12)));
+    const auto weight = V::mul(scales.offset, s_a);
+    // The sign of A is free: (-m) * (-A) and m * A have the same bits.
+    acc = K::kForm == ScaleForm::kPlain ? V::fnma(weight, minus_a, acc) : V::fma(weight, minus_a, acc);
+  }
+  return acc;
+}
+
+// -zero * A, where the integers' sum starts.
+template <class V, class K>
+VEDETTE_INLINE inline typename V::I first_sum(const std::byte* record, int part) {
+  if constexpr (K::kZeroShift == 0)
+    return V::zero_word();
+  else
+    return V::template shift32<K::kZeroShift>(V::broadcast_word(record + (K::kParts == 2 ? 4 + 4 * part : 12)));
+}
+
+template <class V, class K, int kRows>
+void integer_block_i8(const TileView& view, const std::byte* const* rows, float* result) {
+  using F = typename V::F;
+  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+    F acc[kRows];
+    VEDETTE_ROWS {
+      acc[r] = V::zero();
+    }
+    for (int64_t i = 0; i < view.groups; ++i) {
+      const int64_t g = in_order<kRows>(i, view.groups);
+      const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
+      const int64_t at = g * kRecord8;
+      unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
+        typename V::template Dot8<K::kBits, K::kSteps> dot[kRows];
+        VEDETTE_ROWS {
+          dot[r].start(first_sum<V, K>(rows[r] + at + 32, part));
+        }
+        unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
+          constexpr int kStep = part * K::kSteps + j;
+          const auto q = unpack<V, K::kBits, kStep>(planes);
+          VEDETTE_ROWS {
+            dot[r].template add<j>(q, rows[r] + at + 4 * kStep);
+          }
+        });
+        const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
+        VEDETTE_ROWS {
+          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + at + 32, part);
+        }
+      });
+    }
+    VEDETTE_ROWS {
+      V::store(result + r * kTileRows + lane, acc[r]);
+    }
+  }
+}
+
+template <class V, class K, int kRows>
+void integer_block_i16(const TileView& view, const std::byte* const* rows, float* result) {
+  using F = typename V::F;
+  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+    F acc[kRows];
+    VEDETTE_ROWS {
+      acc[r] = V::zero();
+    }
+    for (int64_t i = 0; i < view.groups; ++i) {
+      const int64_t g = in_order<kRows>(i, view.groups);
+      const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
+      const int64_t at = g * kRecord16;
+      unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
+        typename V::Dot16 dot[kRows];
+        VEDETTE_ROWS {
+          dot[r].start(first_sum<V, K>(rows[r] + at + 64, part));
+        }
+        unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
+          constexpr int kStep = part * K::kSteps + j;
+          const auto q = unpack<V, K::kBits, kStep>(planes);
+          const auto even = V::bit_and(q, V::words(0x00ff));  // columns 0 and 2 of the step
+          const auto odd = V::template shift16<-8>(q);        // columns 1 and 3
+          VEDETTE_ROWS {
+            dot[r].add(even, rows[r] + at + 8 * kStep);
+            dot[r].add(odd, rows[r] + at + 8 * kStep + 4);
+          }
+        });
+        const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
+        VEDETTE_ROWS {
+          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + at + 64, part);
+        }
+      });
+    }
+    VEDETTE_ROWS {
+      V::store(result + r * kTileRows + lane, acc[r]);
+    }
+  }
+}
+
+// w = scale * (q - zero) + offset, one rounding; the four columns of a packed step, acc = fma(w, a, acc) in order.
+template <class V, class K, int kRows, int kTiles>
+void integer_block_f32(const TileView& view, const std::byte* const* rows, float* result) {
+  using F = typename V::F;
+  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+    F acc[kTiles][kRows];
+    VEDETTE_TILES {
+      VEDETTE_ROWS {
+        acc[t][r] = V::zero();
+      }
+    }
+    for (int64_t i = 0; i < view.groups; ++i) {
+      const int64_t g = in_order<kRows>(i, view.groups);
+      const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
+      unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
+        StepScales<V> scales[kTiles];
+        VEDETTE_TILES {
+          scales[t] = load_scales<V, K>(view, view.scales + t * view.scale_bytes, g, part, lane);
+          if constexpr (K::kZeroShift != 0)
+            scales[t].offset = V::mul(scales[t].scale, V::constant(static_cast<float>(1 << K::kZeroShift)));
+        }
+        unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
+          constexpr int kStep = part * K::kSteps + j;
+          typename V::I q[kTiles];
+          VEDETTE_TILES {
+            q[t] = unpack<V, K::kBits, kStep>(planes + t * view.plane_bytes);
+          }
+          unroll<4>([&](auto c) VEDETTE_INLINE {
+            const int64_t at = 4 * (g * kGroup + 4 * kStep + c);
+            VEDETTE_TILES {
+              const F integer = V::to_float(V::bit_and(V::template shift32<-8 * c>(q[t]), V::dwords(0xff)));
+              F weight;
+              if constexpr (K::kOffset && K::kForm == ScaleForm::kPlain)
+                weight = V::fma(scales[t].scale, integer, scales[t].offset);
+              else if constexpr (K::kOffset || K::kZeroShift != 0)
+                weight = V::fms(scales[t].scale, integer, scales[t].offset);
+              else
+                weight = V::mul(scales[t].scale, integer);
+              VEDETTE_ROWS {
+                V::add_product(acc[t][r], weight, rows[r] + at);
+              }
+            }
+          });
+        });
+      });
+    }
+    VEDETTE_TILES {
+      VEDETTE_ROWS {
+        V::store(result + (t * kRows + r) * kTileRows + lane, acc[t][r]);
+      }
+    }
+  }
+}
+
+template <class V, DType type, int kRows, int kTiles>
+void float_block(const TileView& view, const std::byte* const* rows, float* result) {
+  using F = typename V::F;
+  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+    F acc[kTiles][kRows];
+    VEDETTE_TILES {
+      VEDETTE_ROWS {
+        acc[t][r] = V::zero();
+      }
+    }
+    for (int64_t i = 0; i < view.cols; ++i) {
+      const int64_t k = in_order<kRows>(i, view.cols);
+      VEDETTE_TILES {
+        const F weight = load_side<V>(type, view.planes + t * view.plane_bytes, k * kTileRows + lane);
+        VEDETTE_ROWS {
+          V::add_product(acc[t][r], weight, rows[r] + 4 * k);
+        }
+      }
+    }
+    VEDETTE_TILES {
+      VEDETTE_ROWS {
+        V::store(result + (t * kRows + r) * kTileRows + lane, acc[t][r]);
+      }
+    }
+  }
+}
+
+// A block of more rows than V has registers for is two blocks: rows share no arithmetic.
+template <class V, class K, Compute compute, int kRows>
+void integer_block(const TileView& view, const std::byte* const* rows, float* result) {
+  if constexpr (kRows > V::kMaxRows) {
+    integer_block<V, K, compute, kRows / 2>(view, rows, result);
+    integer_block<V, K, compute, kRows / 2>(view, rows + kRows / 2, result + kRows / 2 * kTileRows);
+  } else if constexpr (compute == Compute::kI8) {
+    integer_block_i8<V, K, kRows>(view, rows, result);
+  } else if constexpr (compute == Compute::kI16) {
+    integer_block_i16<V, K, kRows>(view, rows, result);
+  } else {
+    integer_block_f32<V, K, kRows, 1>(view, rows, result);
+  }
+}
+
+template <class V, class K>
+constexpr void add_integer_kind(Kernels& kernels, KernelKind kind) {
+  KernelSet* set = kernels.set[static_cast<size_t>(kind)];
+  auto fill = [&]<Compute compute>(KernelSet& out) {
+    out.block[0] = integer_block<V, K, compute, 1>;
+    out.block[1] = integer_block<V, K, compute, 2>;
+    out.block[2] = integer_block<V, K, compute, 4>;
+    out.block[3] = integer_block<V, K, compute, 8>;
+  };
+  fill.template operator()<Compute::kI8>(set[0]);
+  fill.template operator()<Compute::kI16>(set[1]);
+  fill.template operator()<Compute::kF32>(set[2]);
+  if constexpr (V::kMaxRows > 2) set[2].run = integer_block_f32<V, K, 1, kTileRun>;
+}
+
+template <class V, DType type>
+constexpr void add_float_kind(Kernels& kernels, KernelKind kind) {
+  KernelSet& set = kernels.set[static_cast<size_t>(kind)][static_cast<size_t>(Compute::kF32)];
+  set.block[0] = float_block<V, type, 1, 1>;
+  set.block[1] = float_block<V, type, 2, 1>;
+  set.block[2] = float_block<V, type, 4, 1>;
+  set.block[3] = float_block<V, type, 8, 1>;
+  set.run = float_block<V, type, 1, kTileRun>;
+}
+
+template <class V>
+constexpr Kernels kernel_table(void (*prepare)(Compute, const float*, int64_t, std::byte*)) {
+  Kernels table{};
+  table.prepare = prepare;
+  add_float_kind<V, DType::kF32>(table, KernelKind::kF32);
+  add_float_kind<V, DType::kF16>(table, KernelKind::kF16);
+  add_float_kind<V, DType::kBF16>(table, KernelKind::kBF16);
+  using enum ScaleForm;
+  add_integer_kind<V, IntegerKind<4, 32, false, 3, kPlain>>(table, KernelKind::kQ4_0);
+  add_integer_kind<V, IntegerKind<5, 32, false, 4, kPlain>>(table, KernelKind::kQ5_0);
+  add_integer_kind<V, IntegerKind<8, 32, false, 7, kPlain>>(table, KernelKind::kQ8_0);
+  add_integer_kind<V, IntegerKind<2, 16, true, 0, kSuperNibbles>>(table, KernelKind::kQ2_K);
+  add_integer_kind<V, IntegerKind<3, 16, false, 2, kSuperSigned>>(table, KernelKind::kQ3_K);
+  add_integer_kind<V, IntegerKind<4, 32, true, 0, kSuperUnsigned>>(table, KernelKind::kQ4_K);
+  add_integer_kind<V, IntegerKind<5, 32, true, 0, kSuperUnsigned>>(table, KernelKind::kQ5_K);
+  add_integer_kind<V, IntegerKind<6, 16, false, 5, kSuperSigned>>(table, KernelKind::kQ6_K);
+  add_integer_kind<V, IntegerKind<2, 32, true, 0, kPlain>>(table, KernelKind::kPlain2);
+  add_integer_kind<V, IntegerKind<3, 32, true, 0, kPlain>>(table, KernelKind::kPlain3);
+  add_integer_kind<V, IntegerKind<4, 32, true, 0, kPlain>>(table, KernelKind::kPlain4);
+  add_integer_kind<V, IntegerKind<5, 32, true, 0, kPlain>>(table, KernelKind::kPlain5);
+  add_integer_kind<V, IntegerKind<6, 32, true, 0, kPlain>>(table, KernelKind::kPlain6);
+  add_integer_kind<V, IntegerKind<8, 32, true, 0, kPlain>>(table, KernelKind::kPlain8);
+  return table;
+}
