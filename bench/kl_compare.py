@@ -30,7 +30,7 @@ def run(command):
 
 
 def llamacpp_row(args, model, work):
-    """(mean divergence, its standard error, same top token in per cent, scored rows) of llama.cpp."""
+    """(mean divergence, its standard error, same top token in per cent, scored rows, largest margin) of llama.cpp."""
     name = os.path.join(work, os.path.basename(model))
     dense, base = name + ".f32.gguf", name + ".logits"
     common = ["-c", str(args.window), "-b", str(args.window), "-t", str(args.threads), "--kl-divergence-base", base]
@@ -42,7 +42,7 @@ def llamacpp_row(args, model, work):
     mean, error = re.search(r"Mean\s+KLD:\s+([-\d.]+) ±\s+([\d.]+)", output).groups()
     top = re.search(r"Same top p:\s+([\d.]+)", output).group(1)
     windows = int(re.search(r"computing over (\d+) chunks", output).group(1))
-    return float(mean), float(error), float(top), windows * (args.window - 1 - args.window // 2)
+    return float(mean), float(error), float(top), windows * (args.window - 1 - args.window // 2), None
 
 
 def our_row(args, model, compute):
@@ -50,7 +50,8 @@ def our_row(args, model, compute):
         [args.vedette, "eval", "-m", model, "--perplexity", args.text, "--kl-against", "f32", "--compute", compute,
          "--window", str(args.window), "--threads", str(args.threads), "--json"],
         stdout=subprocess.PIPE, text=True, check=True).stdout)
-    return report["mean_kl"], report["kl_standard_error"], 100 * report["same_top"], report["scored_tokens"]
+    return (report["mean_kl"], report["kl_standard_error"], 100 * report["same_top"], report["scored_tokens"],
+            report["largest_margin"])
 
 
 def main():
@@ -67,11 +68,13 @@ def main():
     args = parser.parse_args()
 
     failed = False
-    print("| model | arithmetic | mean KL | same top token | scored tokens |\n|---|---|---|---|---|")
+    print("| model | arithmetic | mean KL | same top token | largest margin of a differing one | scored tokens |\n"
+          "|---|---|---|---|---|---|")
 
     def line(model, arithmetic, row):
-        print(f"| {os.path.basename(model)} | {arithmetic} | {row[0]:.3g} ± {row[1]:.2g} | {row[2]:.2f} % | {row[3]} |",
-              flush=True)
+        margin = "-" if row[4] is None else f"{row[4]:.4f}"
+        print(f"| {os.path.basename(model)} | {arithmetic} | {row[0]:.3g} ± {row[1]:.2g} | {row[2]:.2f} % | {margin} "
+              f"| {row[3]} |", flush=True)
 
     for model in args.models:
         with tempfile.TemporaryDirectory(dir=args.work) as work:

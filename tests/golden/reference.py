@@ -91,6 +91,8 @@ class SentencePieceTokenizer:
                 field(reader, "tokenizer.ggml.tokens"), field(reader, "tokenizer.ggml.scores"),
                 field(reader, "tokenizer.ggml.token_type"))):
             kind = UNKNOWN if i == unknown else kind
+            if kind == USER_DEFINED:
+                token = token.replace(" ", "\u2581")  # GGUF files hold runs of spaces as such
             piece = message(1, token.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score) + integer(3, kind)
             out += message(1, piece)
         trainer = (integer(3, 2) + integer(4, len(field(reader, "tokenizer.ggml.tokens"))) + integer(35, 1) +
