@@ -1,0 +1,56 @@
+// Models for the tests of this folder: small random ones in any weight scheme, and the fixtures.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/decoder.h"
+#include "ops/cpu/cpu_backend.h"
+#include "text/tokenizer.h"
+#include "weights/checkpoint.h"
+
+namespace vedette::engine::test {
+
+// How a random model's matrices are stored.
+struct StoredAs {
+  ops::Scheme scheme = ops::Scheme::kF32;
+  int bits = 0;   // kMlxAffine
+  int group = 0;  // kMlxAffine
+};
+std::string name_of(const StoredAs& stored);
+std::vector<StoredAs> every_scheme();
+
+struct TestModel {
+  std::shared_ptr<weights::Checkpoint> checkpoint;
+  models::DecoderSpec spec;
+};
+
+// Llama-shaped: hidden 256, 4 heads over 2 K/V heads, vocabulary 333 (no multiple of a tile), an outlier channel in
+// each norm; every second layer slides over 40 tokens and soft-caps its scores.
+TestModel random_model(const StoredAs& stored, uint64_t seed = 1);
+
+// A fixture by name; its context is raised to 2048 tokens where positions are not learned.
+TestModel fixture(const std::string& name);
+
+struct DecoderOptions {
+  ops::Compute compute = ops::Compute::kI16;
+  std::optional<ops::cpu::Isa> isa;  // none: the best
+  int threads = 1;
+  ops::DType kv_type = ops::DType::kF16;
+  int max_rows = 1024;
+  int max_logit_rows = 1024;
+  int64_t context = 1024;  // blocks for `sequences` of it
+  int64_t sequences = 1;
+  int64_t chunk = 1024;
+  bool repack = true;
+};
+std::unique_ptr<models::Decoder> load(const TestModel& model, const DecoderOptions& options);
+
+std::vector<int32_t> random_ids(size_t n, int64_t vocab_size, uint64_t seed);
+
+// A SentencePiece vocabulary of `size` tokens: <unk> <s> </s>, then "a0.", "b0.", ... so that any run of ids is ASCII.
+text::Tokenizer test_tokenizer(int64_t size);
+
+}  // namespace vedette::engine::test
