@@ -13,7 +13,7 @@ option(VEDETTE_BREAK_ROW_INVARIANCE "Deliberately break row invariance" OFF)
 
 # The numerical contract (docs/architecture.md): products and sums are fused only where std::fma or
 # an intrinsic says so, and nothing is reassociated.
-add_compile_options(-Wall -Wextra -Werror -ffp-contract=off -fno-fast-math)
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -ffp-contract=off -fno-fast-math)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these inside its own headers and intrinsics at -O3.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized> $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>
