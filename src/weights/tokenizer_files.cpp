@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "weights/gguf_vocabulary_file.h"
 #include "weights/readers.h"
 
 namespace vedette::weights {
@@ -56,7 +57,12 @@ Status read_tokenizer_files(const std::string& folder, Checkpoint& checkpoint) {
   VEDETTE_ASSIGN_OR_RETURN(Json tokenizer_config, read_optional_json(folder, "tokenizer_config.json"));
   VEDETTE_ASSIGN_OR_RETURN(checkpoint.chat_template, find_template(folder, tokenizer_config, checkpoint.config));
   VEDETTE_ASSIGN_OR_RETURN(auto tokenizer, read_optional(folder, "tokenizer.json", kMaxTokenizerBytes));
-  if (!tokenizer) return ok_status();
+  if (!tokenizer) {
+    const std::string vocabulary = (fs::path(folder) / kVocabularyFile).string();
+    if (!fs::exists(vocabulary)) return ok_status();
+    VEDETTE_ASSIGN_OR_RETURN(checkpoint.tokenizer, read_vocabulary_file(vocabulary));
+    return ok_status();
+  }
   HfTokenizer out;
   out.tokenizer_json = std::move(*tokenizer);
   out.tokenizer_config = std::move(tokenizer_config);
