@@ -49,7 +49,7 @@ class LibraryEncoder : public Encoder {
     std::vector<int32_t> ids;
     std::optional<Error> failed;
     if (options.add_special && frame_.before) ids.push_back(*frame_.before);
-    const auto on_text = [&](std::string_view part, bool) {
+    const auto on_text = [&](std::string_view part) {
       if (failed) return;
       auto more = escape_spaces_ ? encode_part(tokenizer_.get(), replace_all(part, " ", kSpaceMark))
                                  : encode_part(tokenizer_.get(), part);
@@ -70,7 +70,7 @@ class LibraryEncoder : public Encoder {
   bool escape_spaces_;
 };
 
-// Control tokens are cut out of the text here; user-defined pieces are SentencePiece's own.
+// Control tokens, and tokens added beside the model, are cut out of the text here.
 class SentencePieceEncoder : public Encoder {
  public:
   SentencePieceEncoder(const Vocabulary& vocabulary, std::vector<PieceType> types, std::vector<float> scores,
@@ -85,13 +85,8 @@ class SentencePieceEncoder : public Encoder {
     std::vector<int32_t> ids;
     ids.reserve(text.size() / 3 + 2);
     if (options.add_special && frame_.before) ids.push_back(*frame_.before);
-    const auto on_text = [&](std::string_view part, bool follows) {
-      model_.encode(part, space_prefix_ && follows, ids);
-    };
-    if (options.parse_special)
-      frame_.all.split(text, on_text, [&](int32_t id) { ids.push_back(id); });
-    else if (!text.empty())
-      on_text(text, true);
+    const auto on_text = [&](std::string_view part) { model_.encode(part, space_prefix_, ids); };
+    (options.parse_special ? frame_.all : frame_.always).split(text, on_text, [&](int32_t id) { ids.push_back(id); });
     if (options.add_special && frame_.after) ids.push_back(*frame_.after);
     return ids;
   }
@@ -150,14 +145,16 @@ bool strips_after(const GgufVocabulary& source, const TokenIndex& index, std::st
   return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
 }
 
-Frame make_frame(const GgufVocabulary& source, const Vocabulary& vocabulary, const std::vector<PieceType>& types) {
+// inner_user_defined: user-defined pieces are cut out by the model itself.
+Frame make_frame(const GgufVocabulary& source, const Vocabulary& vocabulary, const std::vector<PieceType>& types,
+                 bool inner_user_defined) {
   Frame frame;
   for (size_t id = 0; id < types.size(); ++id) {
     const std::string_view text = vocabulary.texts[id];
     const bool control = types[id] == PieceType::kControl || types[id] == PieceType::kUnknown;
-    const bool user_defined = types[id] == PieceType::kUserDefined && source.model != "llama";
+    const bool user_defined = types[id] == PieceType::kUserDefined && !inner_user_defined;
     if (!control && !user_defined) continue;
-    const SpecialToken token{static_cast<int32_t>(id), false, control && strips_after(source, vocabulary.index, text)};
+    const SpecialToken token{static_cast<int32_t>(id), false, strips_after(source, vocabulary.index, text)};
     frame.all.add(text, token);
     if (user_defined) frame.always.add(text, token);
   }
@@ -243,7 +240,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_byte_pairs(const GgufVocabulary&
     vocabulary.pieces.add(byte_pair_piece(vocabulary.texts[id], types[id], rules->byte_level));
   vocabulary.bos = source.bos ? source.bos : rules->default_bos ? default_id(source, 11) : std::nullopt;
   vocabulary.eos = source.eos ? source.eos : default_id(source, 11);
-  Frame frame = make_frame(source, vocabulary, types);
+  Frame frame = make_frame(source, vocabulary, types, false);
   const bool add_bos = rules->always_bos || source.add_bos.value_or(rules->add_bos);
   VEDETTE_RETURN_IF_ERROR(set_frame_ids(add_bos, source.add_eos.value_or(false), vocabulary, frame));
   VEDETTE_ASSIGN_OR_RETURN(RustTokenizer tokenizer, load_byte_pairs(source, vocabulary.texts, *rules));
@@ -271,7 +268,9 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_sentencepiece(const GgufVocabula
   vocabulary.strips_leading_space = space_prefix;
   vocabulary.bos = source.bos ? source.bos : default_id(source, 1);
   vocabulary.eos = source.eos ? source.eos : default_id(source, 2);
-  Frame frame = make_frame(source, vocabulary, types);
+  // With a space prefix, user-defined pieces are tokens added beside the SentencePiece model: the text after one
+  // begins anew. Without it (Gemma) they are the model's own.
+  Frame frame = make_frame(source, vocabulary, types, !space_prefix);
   VEDETTE_RETURN_IF_ERROR(
       set_frame_ids(source.add_bos.value_or(true), source.add_eos.value_or(false), vocabulary, frame));
   const SentencePiece::Options options{.escape_spaces = escape,
@@ -309,7 +308,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_wordpiece(const GgufVocabulary& 
   vocabulary.strips_leading_space = true;
   vocabulary.bos = cls;
   vocabulary.eos = source.eos;
-  Frame frame = make_frame(source, vocabulary, types);
+  Frame frame = make_frame(source, vocabulary, types, false);
   frame.before = cls;
   frame.after = separator;
   const std::string_view unknown_entry = entries[static_cast<size_t>(*unknown)];

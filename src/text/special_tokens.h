@@ -50,8 +50,7 @@ class SpecialTokens {
 
 template <typename OnText, typename OnToken>
 void SpecialTokens::split(std::string_view text, OnText&& on_text, OnToken&& on_token) const {
-  size_t start = 0, at = 0;
-  bool follows = true;
+  size_t start = 0, at = empty() ? text.size() : 0;
   while (at < text.size()) {
     const Match match = longest_prefix(text.substr(at));
     if (match.length == 0) {
@@ -60,14 +59,13 @@ void SpecialTokens::split(std::string_view text, OnText&& on_text, OnToken&& on_
     }
     std::string_view before = text.substr(start, at - start);
     if (match.token->strip_left) before = trim_right(before);
-    if (!before.empty()) on_text(before, follows);
+    if (!before.empty()) on_text(before);
     on_token(match.token->id);
-    follows = true;
     at += match.length;
     if (match.token->strip_right) at += leading_space(text.substr(at));
     start = at;
   }
-  if (start < text.size()) on_text(text.substr(start), follows);
+  if (start < text.size()) on_text(text.substr(start));
 }
 
 }  // namespace vedette::text
