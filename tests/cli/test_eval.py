@@ -1,0 +1,80 @@
+"""eval: logits of given ids, perplexity, divergence."""
+
+import json
+import os
+import struct
+
+import pytest
+
+from conftest import FIXTURES
+
+TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness. " * 12
+
+
+def read_safetensors(path):
+    """{name: (shape, flat floats or ints)} of F32, I32 and I64 tensors."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    out = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        code = {"F32": "f", "I32": "i", "I64": "q"}[entry["dtype"]]
+        block = data[8 + size + begin:8 + size + end]
+        out[name] = (entry["shape"], struct.unpack(f"<{len(block) // struct.calcsize(code)}{code}", block))
+    return out
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3", "gemma3"])
+def test_logits_of_a_fixture(vedette, family):
+    folder = os.path.join(FIXTURES, family)
+    reference = read_safetensors(os.path.join(folder, "reference.safetensors"))
+    ids = ",".join(map(str, reference["input_ids"][1]))
+    result = vedette("eval", "-m", folder, "--ids", ids, "--logits-out", "out.safetensors", "--compute", "f32", "--json")
+    assert result.code == 0, result.err
+    assert result.json["tokens"] == 48 and result.json["vocab"] == 320
+    found = read_safetensors(vedette.folder / "out.safetensors")["logits"]
+    expected = reference["logits"]
+    assert found[0] == [48, 320]
+    assert max(abs(a - b) for a, b in zip(found[1], expected[1])) < 2e-3
+    # The same bits in chunks of 5, on one thread.
+    result = vedette("eval", "-m", folder, "--ids", ids, "--logits-out", "chunks.safetensors", "--compute", "f32",
+                     "--prefill-chunk-size", "5", "--threads", "1")
+    assert result.code == 0, result.err
+    assert read_safetensors(vedette.folder / "chunks.safetensors")["logits"] == found
+
+
+def test_perplexity_and_divergence(vedette, smollm2):
+    (vedette.folder / "text.txt").write_text(TEXT)
+    shared = ["eval", "-m", smollm2, "--perplexity", "text.txt", "--window", "64", "--max-windows", "3", "--json"]
+    plain = vedette(*shared)
+    assert plain.code == 0, plain.err
+    assert plain.json["windows"] == 3 and plain.json["scored_tokens"] == 3 * 31
+    assert 1 < plain.json["perplexity"] < 100
+    against = vedette(*shared, "--kl-against", "f32").json
+    assert against["perplexity"] == plain.json["perplexity"]
+    assert 0 <= against["mean_kl"] < 1e-4 and against["max_kl"] >= against["mean_kl"]
+    assert against["same_top"] > 0.95
+    assert against["against"]["compute"] == "f32"
+    itself = vedette(*shared, "--kl-against", smollm2, "--against-compute", "i16").json
+    assert abs(itself["mean_kl"]) < 1e-12 and itself["same_top"] == 1
+    assert "Mean KL" in vedette(*shared[:-1], "--kl-against", "f32").out
+
+
+def test_bad_requests(vedette, smollm2, llama):
+    (vedette.folder / "short.txt").write_text("too short")
+    cases = [
+        (["-m", smollm2], "either --perplexity FILE or --ids LIST"),
+        (["-m", smollm2, "--ids", "1"], "--ids and --logits-out go together"),
+        (["-m", smollm2, "--ids", "1,x", "--logits-out", "o"], "found 'x' at place 2"),
+        (["-m", smollm2, "--perplexity", "short.txt"], "the text has"),
+        (["-m", smollm2, "--perplexity", "none.txt"], "none.txt"),
+        (["-m", llama, "--ids", "1,320", "--logits-out", "o", "-q"], "320"),
+        (["-m", llama, "--ids", "1,2", "--logits-out", "/nothing/o", "-q"], "/nothing/o: cannot be written"),
+    ]
+    for arguments, expected in cases:
+        result = vedette("eval", *arguments)
+        assert result.code == 1, arguments
+        assert expected in result.error_line()

@@ -1,0 +1,158 @@
+"""Prompts in, text and JSON out."""
+
+import os
+import signal
+import subprocess
+import time
+
+from conftest import BINARY
+
+FRANCE = "What is the capital of France?"
+
+
+def test_json(vedette, smollm2):
+    result = vedette("generate", "-m", smollm2, "-p", FRANCE, "-n", "16", "--json", "--threads", "1", "--isa", "avx2")
+    assert result.code == 0, result.err
+    document = result.json
+    assert set(document) >= {"model", "text", "reasoning", "prompt_ids", "ids", "finish_reason", "stop",
+                             "max_tokens_clamped", "timings", "seed", "compute", "isa", "threads", "kv_type",
+                             "context_length"}
+    assert "Paris" in document["text"]
+    assert document["reasoning"] is None
+    assert len(document["ids"]) == document["timings"]["generated_tokens"] <= 16
+    assert len(document["prompt_ids"]) == document["timings"]["prompt_tokens"]
+    assert document["finish_reason"] in ("stop", "length")
+    assert document["compute"] == "i16" and document["isa"] == "avx2" and document["threads"] == 1
+    assert all(document["timings"][key] >= 0 for key in ("load_ms", "queue_ms", "prefill_ms", "decode_ms"))
+
+
+def test_text_and_summary(vedette, smollm2):
+    shared = ["-m", smollm2, "-p", FRANCE, "-n", "16"]
+    text = vedette("generate", *shared, "--json").json["text"]
+    streamed = vedette("generate", *shared)
+    assert streamed.code == 0
+    assert streamed.out.startswith(text + "\n")
+    assert "[Generated " in streamed.out.splitlines()[-1]
+    assert "compute i16" in streamed.err and "threads" in streamed.err
+    whole = vedette("--prompt", FRANCE, "--model", smollm2, "--max-new-tokens", "16", "--no-stream", "--quiet")
+    assert whole.out.startswith(text + "\n")
+    assert whole.err == ""
+    profile = vedette("gen", *shared, "--profile")
+    assert "[Profile Results]" in profile.out and "Prefill: " in profile.out and "Decode: " in profile.out
+
+
+def test_sampling_is_repeatable(vedette, smollm2):
+    shared = ["generate", "-m", smollm2, "-p", "Once upon a time", "-n", "24", "--json", "--temp", "1", "--top-k", "50"]
+    first = vedette(*shared).json
+    again = vedette(*shared, "--seed", str(first["seed"]), "--prefill-chunk-size", "3", "--threads", "1").json
+    assert again["ids"] == first["ids"] and again["seed"] == first["seed"]
+    other = vedette(*shared, "--seed", str(first["seed"] + 1)).json
+    assert other["ids"] != first["ids"]
+
+
+def test_stop_and_bias(vedette, smollm2):
+    shared = ["generate", "-m", smollm2, "-p", "The capital of France is", "--no-chat-template", "-n", "8", "--json"]
+    plain = vedette(*shared).json
+    stopped = vedette(*shared, "--stop", plain["text"][4:7]).json
+    assert stopped["finish_reason"] == "stop" and stopped["stop"] == plain["text"][4:7]
+    assert stopped["text"] == plain["text"][:plain["text"].index(stopped["stop"])]
+    banned = vedette(*shared, "--logit-bias", f"{plain['ids'][0]}=-inf").json
+    assert banned["ids"][0] != plain["ids"][0]
+    result = vedette(*shared, "--logit-bias", "x=1")
+    assert result.code == 1
+    assert "--logit-bias: expected ID=BIAS" in result.error_line()
+
+
+def test_template_or_not(vedette, smollm2):
+    shared = ["generate", "-m", smollm2, "-n", "1", "--json"]
+    chat = vedette(*shared, "-p", "Hi").json["prompt_ids"]
+    raw = vedette(*shared, "-p", "Hi", "--no-chat-template").json["prompt_ids"]
+    system = vedette(*shared, "-p", "Hi", "--system", "Answer in verse, with much feeling.").json["prompt_ids"]
+    assert len(raw) < len(chat) and chat != system
+
+
+def test_a_base_model_is_noticed(vedette, gemma):
+    result = vedette("run", gemma, "-p", "In 1969, the first people to walk on the Moon", "-n", "4")
+    assert result.code == 0
+    assert "likely a base model" in result.err
+    result = vedette("run", gemma, "-p", "In 1969, the first people to walk on the Moon", "-n", "4", "--no-chat-template",
+                     "--json")
+    assert "base model" not in result.err
+    assert result.json["prompt_ids"][:4] == [2, 902, 236743, 236770]
+
+
+def test_bad_prompts(vedette, smollm2):
+    cases = [
+        (["-p", ""], "--prompt: the prompt is empty"),
+        (["-p", b"caf\xe9"], "--prompt: expected UTF-8, found the byte 0xe9 at offset 3"),
+        (["-p", "x", "--system", b"\xff"], "--system: expected UTF-8"),
+        (["-p", "x", "--stop", ""], "--stop: the prompt is empty"),
+        (["-f", "/nothing/here"], "--prompt-file: /nothing/here: No such file"),
+        (["-p", "x", "-f", "y"], "exclude each other"),
+        (["-p", "x", "-n", "0"], "--max-tokens: expected at least 1"),
+        (["--json"], "--json needs one prompt"),
+        (["-p", "x", "--cache-type-k", "f32"], "keys and values have one type"),
+        (["-p", "x", "--memory-limit", "lots"], "--memory-limit: expected bytes or a size"),
+    ]
+    for arguments, expected in cases:
+        result = vedette("generate", "-m", smollm2, *arguments)
+        assert result.code == 1, arguments
+        assert expected in result.error_line()
+
+
+def test_a_prompt_beyond_the_context(vedette, smollm2):
+    (vedette.folder / "long.txt").write_text("All work and no play makes Jack a dull boy.\n" * 23832)
+    result = vedette("generate", "-m", smollm2, "-f", "long.txt", "-q")
+    assert result.code == 1
+    line = result.error_line()
+    assert "prompt is too long" in line and "8191" in line
+    result = vedette("generate", "-m", smollm2, "-p", "word " * 100, "--ctx-size", "64", "-q")
+    assert "prompt is too long" in result.error_line()
+
+
+def test_prompt_from_standard_input(vedette, smollm2):
+    result = vedette("generate", "-m", smollm2, "-f", "-", "-n", "8", "--json", stdin=FRANCE)
+    assert result.code == 0
+    assert result.json["prompt_ids"] == vedette("generate", "-m", smollm2, "-p", FRANCE, "-n", "1", "--json").json["prompt_ids"]
+
+
+def test_memory_estimate(vedette, smollm2):
+    shared = ["generate", "-m", smollm2, "-p", "Hi", "-n", "2", "--estimate-memory"]
+    fits = vedette(*shared)
+    assert fits.code == 0 and "memory: weights" in fits.err
+    result = vedette(*shared, "--memory-limit", "1MB")
+    assert result.code == 1
+    assert "the model needs" in result.error_line()
+    forced = vedette(*shared, "--memory-limit", "1MB", "--force")
+    assert forced.code == 0 and "going on, as --force asks" in forced.err
+
+
+def test_chat_lines_without_a_terminal(vedette, smollm2):
+    lines = f"/help\n{FRANCE}\n/clear\n\"\"\"\nTwo\nlines\n\"\"\"\n/nonsense\n/bye\nnever read\n"
+    result = vedette("run", smollm2, "-n", "8", stdin=lines)
+    assert result.code == 0, result.err
+    assert "/clear          a new conversation" in result.out
+    assert "Paris" in result.out and "(new conversation)" in result.out
+    assert "unknown command /nonsense" in result.out
+
+
+def test_interrupt_cancels_and_prints_the_summary(smollm2, tmp_path):
+    process = subprocess.Popen([BINARY, "generate", "-m", smollm2, "-p", "Count from one to one thousand.", "--ignore-eos"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    os.read(process.stdout.fileno(), 1)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"[Generated " in out and b"cancelled]" in out
+
+
+def test_a_closed_pipe_ends_the_reply(smollm2, tmp_path):
+    process = subprocess.Popen([BINARY, "generate", "-m", smollm2, "-p", "Count from one to one thousand.", "--ignore-eos"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    os.read(process.stdout.fileno(), 1)
+    process.stdout.close()
+    assert process.wait(timeout=30) == 1
+    assert b"standard output cannot be written" in process.stderr.read()
