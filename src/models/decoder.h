@@ -20,7 +20,7 @@ namespace vedette::models {
 
 // Layers that share a K/V row format and window share a group (block tables are per group).
 struct KvGroupPlan {
-  int window = 0;             // 0 = full
+  int window = 0;  // 0 = full
   int n_layers = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
@@ -29,8 +29,8 @@ struct KvGroupPlan {
 };
 
 struct DecoderConfig {
-  int max_rows = 512;         // per step
-  int max_logit_rows = 64;    // per step
+  int max_rows = 512;       // per step
+  int max_logit_rows = 64;  // per step
   ops::DType kv_type = ops::DType::kF16;
   std::vector<int64_t> kv_blocks;  // per group of plan_kv_groups(), blocks of ops::kBlockTokens tokens
 };

@@ -16,8 +16,8 @@ namespace vedette::models {
 struct Family {
   std::string_view id;
   std::string_view display_name;
-  std::string_view category;                 // "Dense text"
-  std::vector<std::string_view> model_types; // values of config.json's model_type
+  std::string_view category;                  // "Dense text"
+  std::vector<std::string_view> model_types;  // values of config.json's model_type
   std::vector<std::string_view> gguf_architectures;
   // Builds the spec from the checkpoint's config (its tensor list may settle what the config leaves open,
   // e.g. a stored head). Errors name the config key.
