@@ -143,6 +143,7 @@ TEST_P(Golden, LogitsEqualTransformers) {
       });
   ASSERT_TRUE(status.ok()) << status.error().message;
   EXPECT_EQ(rows, 64);
+  std::printf("%s: largest difference of a logit %.2e\n", GetParam(), largest);
   EXPECT_LT(largest, kLogitTolerance);
 }
 
