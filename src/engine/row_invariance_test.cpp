@@ -55,21 +55,30 @@ Logits run_alone(models::Decoder& decoder, const std::vector<int32_t>& ids, int 
   return ::testing::AssertionSuccess();
 }
 
-// Variants of one decoder that must not change a bit.
+// Variants of one decoder that must not change a bit. The portable kernels are slow: they run the first
+// `portable_rows` rows, which by the same contract do not depend on the rest.
 void expect_same_everywhere(const TestModel& model, DecoderOptions options, const std::vector<int32_t>& ids,
-                            std::mt19937_64& random) {
+                            size_t portable_rows, std::mt19937_64& random) {
   options.isa = ops::cpu::available_isas().back();
   const Logits expected = run_alone(*test::load(model, options), ids, static_cast<int>(ids.size()));
   ASSERT_TRUE(sane(expected));
-  for (const ops::cpu::Isa isa : ops::cpu::available_isas())
-    for (const int threads : {1, 2}) {
-      options.isa = isa;
-      options.threads = threads;
-      const auto decoder = test::load(model, options);
-      const int chunk = threads == 1 ? 1 + static_cast<int>(random() % 5) : 1 + static_cast<int>(random() % ids.size());
-      EXPECT_TRUE(same_bits(expected, run_alone(*decoder, ids, chunk)))
-          << ops::cpu::to_string(isa) << " threads " << threads << " chunk " << chunk;
+  const auto check = [&](ops::cpu::Isa isa, int threads, size_t rows, size_t most) {
+    options.isa = isa;
+    options.threads = threads;
+    const int chunk = 1 + static_cast<int>(random() % most);
+    const std::vector<int32_t> run(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(rows));
+    const Logits first(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(rows));
+    EXPECT_TRUE(same_bits(first, run_alone(*test::load(model, options), run, chunk)))
+        << ops::cpu::to_string(isa) << " threads " << threads << " chunk " << chunk;
+  };
+  for (const ops::cpu::Isa isa : ops::cpu::available_isas()) {
+    if (isa == ops::cpu::Isa::kPortable) {
+      check(isa, 2, std::min(portable_rows, ids.size()), portable_rows);
+      continue;
     }
+    check(isa, 1, ids.size(), 5);
+    check(isa, 2, ids.size(), ids.size());
+  }
 }
 
 class EveryScheme : public ::testing::TestWithParam<std::tuple<StoredAs, ops::Compute>> {};
@@ -78,9 +87,9 @@ TEST_P(EveryScheme, ChunksThreadsAndInstructionSets) {
   const auto& [stored, compute] = GetParam();
   const TestModel model = test::random_model(stored);
   std::mt19937_64 random(17);
-  // 3 pages, past the window of 40.
+  // 3 pages, past the window.
   const auto ids = test::random_ids(70 + random() % 30, model.spec.vocab_size, random());
-  expect_same_everywhere(model, {.compute = compute, .isa = {}, .context = 128, .chunk = 128}, ids, random);
+  expect_same_everywhere(model, {.compute = compute, .isa = {}, .context = 128, .chunk = 128}, ids, 40, random);
 }
 
 std::string scheme_name(const ::testing::TestParamInfo<std::tuple<StoredAs, ops::Compute>>& info) {
@@ -131,9 +140,10 @@ class Fixture : public ::testing::TestWithParam<const char*> {};
 TEST_P(Fixture, LongRandomPrompts) {
   const TestModel model = test::fixture(GetParam());
   std::mt19937_64 random(29);
-  for (const ops::Compute compute : {ops::Compute::kI8, ops::Compute::kI16, ops::Compute::kF32}) {
+  // Weights are bfloat16, so i16 would repeat the arithmetic of f32.
+  for (const ops::Compute compute : {ops::Compute::kI8, ops::Compute::kF32}) {
     const auto ids = test::random_ids(780 + random() % 40, model.spec.vocab_size, random());
-    expect_same_everywhere(model, {.compute = compute, .isa = {}}, ids, random);
+    expect_same_everywhere(model, {.compute = compute, .isa = {}}, ids, 280, random);
   }
 }
 
@@ -181,7 +191,7 @@ std::vector<Request> random_requests(size_t n, int64_t vocab_size, std::mt19937_
   int64_t arrives = 0;
   for (Request& request : requests) {
     request.request.prompt = test::random_ids(1 + random() % 150, vocab_size, random());
-    request.request.max_tokens = 1 + static_cast<int64_t>(random() % 30);
+    request.request.max_tokens = 1 + static_cast<int64_t>(random() % 100);
     request.request.sampling.temperature = random() % 2 ? 1.0 : 0.0;
     request.request.sampling.top_k = static_cast<int64_t>(random() % 3) * 20;
     request.request.sampling.repetition_penalty = random() % 2 ? 1.2 : 1.0;

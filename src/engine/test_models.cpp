@@ -146,8 +146,8 @@ Json random_config() {
   config.set("model_type", "llama");
   config.set("vocab_size", 333);
   config.set("hidden_size", 256);
-  config.set("intermediate_size", 512);
-  config.set("num_hidden_layers", 3);
+  config.set("intermediate_size", 256);
+  config.set("num_hidden_layers", 2);
   config.set("num_attention_heads", 4);
   config.set("num_key_value_heads", 2);
   config.set("head_dim", 64);
@@ -203,7 +203,7 @@ TestModel random_model(const StoredAs& stored, uint64_t seed) {
   for (size_t layer = 1; layer < model.spec.layers.size(); layer += 2)
     for (models::Part& part : model.spec.layers[layer].parts)
       if (auto* attention = std::get_if<models::AttentionSpec>(&part)) {
-        attention->window = 40;
+        attention->window = 20;
         attention->softcap = 20;
       }
   return model;

@@ -28,7 +28,7 @@ struct TestModel {
 };
 
 // Llama-shaped: hidden 256, 4 heads over 2 K/V heads, vocabulary 333 (no multiple of a tile), an outlier channel in
-// each norm; every second layer slides over 40 tokens and soft-caps its scores.
+// each norm; every second layer slides over 20 tokens and soft-caps its scores.
 TestModel random_model(const StoredAs& stored, uint64_t seed = 1);
 
 // A fixture by name; its context is raised to 2048 tokens where positions are not learned.
