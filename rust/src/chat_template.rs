@@ -39,11 +39,12 @@ fn environment(source: String) -> Result<Environment<'static>, Error> {
     environment.set_fuel(Some(FUEL));
     environment.add_filter("tojson", python::tojson);
     environment.add_function("raise_exception", raise_exception);
-    // In Python a text and a mapping are sequences too.
+    // In Python a text and a mapping are sequences too, and None cannot be iterated over.
     environment.add_test("sequence", |value: &Value| {
         use minijinja::value::ValueKind::{Map, Seq, String};
         value.is_undefined() || matches!(value.kind(), Seq | String | Map)
     });
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment.set_syntax(minijinja::syntax::SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.add_template_owned(NAME, source)?;
     Ok(environment)

@@ -14,29 +14,29 @@ struct Style {
 
 /// json.dumps(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False), the `tojson` filter that
 /// transformers installs: nothing is escaped for HTML.
-pub fn tojson(state: &State, value: Value, args: minijinja::value::Rest<Value>) -> Result<Value, Error> {
-    let mut positional: Vec<Value> = args.0;
-    let kwargs = match positional.pop_if(|last| last.is_kwargs()) {
-        Some(last) => Kwargs::try_from(last)?,
-        None => Kwargs::from_iter(std::iter::empty::<(String, Value)>()),
-    };
-    let mut next = positional.into_iter();
-    let mut argument = |name: &str| -> Result<Option<Value>, Error> {
-        let given = match next.next() {
+pub fn tojson(
+    state: &State,
+    value: Value,
+    ensure_ascii: Option<Value>,
+    indent: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let argument = |positional: Option<Value>, name: &str| -> Result<Option<Value>, Error> {
+        let given = match positional {
             Some(value) => Some(value),
             None => kwargs.get::<Option<Value>>(name)?,
         };
         Ok(given.filter(|value| !value.is_none() && !value.is_undefined()))
     };
-    let ensure_ascii = argument("ensure_ascii")?.is_some_and(|value| value.is_true());
-    let indent = match argument("indent")? {
+    let ensure_ascii = argument(ensure_ascii, "ensure_ascii")?.is_some_and(|value| value.is_true());
+    let indent = match argument(indent, "indent")? {
         None => None,
         Some(value) => Some(match value.as_str() {
             Some(text) => text.to_string(),
             None => " ".repeat(i64::try_from(value)?.clamp(0, 64) as usize),
         }),
     };
-    let separators = match argument("separators")? {
+    let separators = match argument(None, "separators")? {
         None => None,
         Some(pair) => {
             let pair: Vec<Value> = pair.try_iter()?.collect();
@@ -46,7 +46,7 @@ pub fn tojson(state: &State, value: Value, args: minijinja::value::Rest<Value>) 
             }
         }
     };
-    let sort_keys = argument("sort_keys")?.is_some_and(|value| value.is_true());
+    let sort_keys = argument(None, "sort_keys")?.is_some_and(|value| value.is_true());
     kwargs.assert_all_used()?;
     let (item_separator, key_separator) = separators
         .unwrap_or_else(|| (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string()));
