@@ -56,7 +56,7 @@ void LineEditor::Impl::open_terminal() {
   el_set(editor, EL_SIGNAL, 0);
   el_set(editor, EL_ADDFN, "vedette-interrupt", "Drop the line", on_interrupt);
   el_set(editor, EL_BIND, "^C", "vedette-interrupt", nullptr);
-  el_set(editor, EL_SETTY, "-d", "intr=", nullptr);  // while a line is edited, Ctrl-C is a key
+  el_set(editor, EL_SETTY, "-d", "-isig", nullptr);  // while a line is edited, Ctrl-C is a key
   if (history == nullptr) return;
   ::history(history, &event, H_SETSIZE, 1000);
   ::history(history, &event, H_SETUNIQUE, 1);

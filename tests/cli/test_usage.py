@@ -18,7 +18,7 @@ USAGE = [
     (["generate", "--mode", "dspark"], "dspark is not available: speculative drafters are not available yet"),
     (["generate", "--surgery", "x.yaml"], "model surgery is not available"),
     (["generate", "--tp-size", "2"], "a model runs in one place in this build"),
-    (["list", "--temp", "1"], "--temperature does not belong to `vedette list`"),
+    (["list", "--temp", "1"], "--temp does not belong to `vedette list`"),
     (["generate", "word"], "unexpected word 'word'"),
     (["run", "a/b", "c/d"], "unexpected word 'c/d'"),
     (["genrate"], "unknown subcommand 'genrate', did you mean generate?"),
