@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -253,6 +254,36 @@ TEST_F(Engines, AFaultEndsTheSequencesConcernedOnly) {
   broken = false;
   run(*engine, request(10, 5), after);
   EXPECT_EQ(after.ids, before.ids);
+}
+
+// A token whose embedding is NaN: a prompt with it has no usable logits; to all others it is one that is never drawn.
+TEST_F(Engines, ARowOfNanEndsItsSequenceOnly) {
+  constexpr int32_t kPoison = 7;
+  const test::TestModel sick = test::random_model({ops::Scheme::kF32, 0, 0});
+  const auto table = sick.checkpoint->tensors.at(sick.spec.embedding).matrix.data;
+  auto* values = reinterpret_cast<float*>(const_cast<std::byte*>(table.data()));
+  std::fill_n(values + kPoison * sick.spec.hidden_size, sick.spec.hidden_size, std::nanf(""));
+  test::DecoderOptions options{
+      .isa = {}, .max_rows = 128, .max_logit_rows = 8, .context = 128, .sequences = 8, .chunk = 128};
+  auto engine = Engine::start(test::load(sick, options), test::test_tokenizer(333), {},
+                              {.context_length = 128, .max_sequences = 8, .prefill_chunk = 64});
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  GenerateRequest healthy = request(20, 40);
+  std::replace(healthy.prompt.begin(), healthy.prompt.end(), kPoison, 8);
+  GenerateRequest poisoned = healthy;
+  poisoned.prompt[10] = kPoison;
+  Collector first, second, third;
+  ASSERT_TRUE((*engine)->submit(healthy, first.sink()).ok());
+  ASSERT_TRUE((*engine)->submit(poisoned, second.sink()).ok());
+  ASSERT_TRUE((*engine)->submit(healthy, third.sink()).ok());
+  for (Collector* out : {&first, &second, &third}) ASSERT_TRUE(out->wait());
+  EXPECT_EQ(second.last.reason, FinishReason::kError);
+  ASSERT_TRUE(second.last.error);
+  EXPECT_EQ(second.last.error->kind, ErrorKind::kInternal);
+  EXPECT_EQ(first.last.reason, FinishReason::kLength);
+  EXPECT_EQ(first.ids.size(), 40u);
+  EXPECT_EQ(std::count(first.ids.begin(), first.ids.end(), kPoison), 0);
+  EXPECT_EQ(third.ids, first.ids);
 }
 
 TEST_F(Engines, ConfigurationsThatDoNotFitTheDecoderAreRefused) {
