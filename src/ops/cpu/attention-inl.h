@@ -2,7 +2,7 @@
 // Included once per instruction set (VEDETTE_ISA).
 //
 //   s[key] = softcap(scale * fma chain over d of q[d] k[key][d])          lanes are keys
-//   m = max s,  p[key] = exp(s[key] - m),  l = sum of p in 16 lanes (key mod 16) and the fixed tree
+//   m = max s,  p[key] = exp(max(s[key] - m, -87)),  l = sum of p in 16 lanes (key mod 16) and the fixed tree
 //   o[d] = fma chain over keys in order of p[key] v[key][d]               lanes are value columns
 // Splits are merged from the left:  m' = max(m, m2),  a = exp(m - m'),  b = exp(m2 - m'),
 //   l' = fma(l2, b, l a),  o' = fma(o2, b, o a).
@@ -82,8 +82,8 @@ struct SplitBlocks {
 
 // Chains of Pairs pairs against 16 * Vectors keys, in order of d.
 template <typename Element, int Pairs, int Vectors>
-inline void score_tile(const float* const* q, int head_dim, const typename Element::Type* keys, float* scores,
-                       [[maybe_unused]] bool wide) {
+inline void score_tile(const float* const* q, int head_dim, const typename Element::Type* keys,
+                       [[maybe_unused]] const typename Element::Type* next, float* scores, [[maybe_unused]] bool wide) {
   Lanes chain[Pairs][Vectors];
 #pragma GCC unroll 16
   for (int p = 0; p < Pairs; ++p) {
@@ -96,6 +96,8 @@ inline void score_tile(const float* const* q, int head_dim, const typename Eleme
 #else
     const int d = step;
 #endif
+    // With few pairs the tile waits for memory: ask for what follows.
+    if constexpr (Pairs <= kFewPairs) __builtin_prefetch(next + d * kBlockTokens);
     Lanes key[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) key[v] = Element::load(keys + d * kBlockTokens + 16 * v);
@@ -113,6 +115,13 @@ inline void score_tile(const float* const* q, int head_dim, const typename Eleme
   }
 }
 
+// Asks for 16 * Vectors elements.
+template <int Vectors, typename Type>
+inline void prefetch_row(const Type* row) {
+  constexpr int kLine = 64 / sizeof(Type);
+  for (int i = 0; i < 16 * Vectors; i += kLine) __builtin_prefetch(row + i);
+}
+
 // Adds keys [begin, end) of the split to Pairs pairs' values, 16 * Vectors columns from `column`.
 template <typename Element, int Pairs, int Vectors>
 inline void value_tile(const SplitBlocks<Element>& blocks, const float* weights, int begin, int end, int column,
@@ -128,7 +137,9 @@ inline void value_tile(const SplitBlocks<Element>& blocks, const float* weights,
     const int stop = block_end < end ? block_end : end;
     const typename Element::Type* row =
         blocks.values[key / kBlockTokens] + static_cast<int64_t>(key % kBlockTokens) * stride + column;
-    for (; key < stop; ++key, row += stride) {
+    const typename Element::Type* next = stop < end ? blocks.values[stop / kBlockTokens] + column : row;
+    for (; key < stop; ++key, row += stride, next += stride) {
+      if constexpr (Pairs <= kFewPairs) prefetch_row<Vectors>(next);
       Lanes value[Vectors];
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) value[v] = Element::load(row + 16 * v);
@@ -151,7 +162,8 @@ template <typename Element, int Pairs>
 inline void add_values(const SplitBlocks<Element>& blocks, const float* weights, KeyRange keys, int stride,
                        float* out) {
   if (keys.empty()) return;
-  for_runs<kValueVectors>(stride / 16, [&](int first, auto vectors) {
+  constexpr int kVectors = Pairs <= kFewPairs ? kFewPairsValueVectors : kValueVectors;
+  for_runs<kVectors>(stride / 16, [&](int first, auto vectors) {
     value_tile<Element, Pairs, decltype(vectors)::value>(blocks, weights, keys.begin, keys.end, 16 * first, stride,
                                                          out);
   });
@@ -175,7 +187,10 @@ inline float soften(const AttentionRows& rows, KeyRange keys, float* scores, flo
   const float m = largest(top);
   Lanes lanes = broadcast(0.0f);
   for (int i = first; i < last; ++i) {
-    const Lanes weight = exp(load(scores + 16 * i) - broadcast(m));
+    Lanes weight = exp_bounded(load(scores + 16 * i) - broadcast(m));
+    const int begin = keys.begin - 16 * i;
+    const int end = keys.end - 16 * i;
+    if (begin > 0 || end < 16) weight = keep_range(weight, begin > 0 ? begin : 0, end < 16 ? end : 16, 0.0f);
     store(scores + 16 * i, weight);
     lanes = lanes + weight;
   }
@@ -219,12 +234,15 @@ inline void score_split(const KvLayer& layer, const AttentionRows& rows, const S
   constexpr int kTileKeys = 16 * kScoreVectors;
   const KeyRange all = cover(work.keys, work.n_pairs);
   for (int key = all.begin / kTileKeys * kTileKeys; key < all.end; key += kTileKeys) {
-    const typename Element::Type* keys = blocks.keys[key / kBlockTokens] + key % kBlockTokens;
+    const int block = key / kBlockTokens;
+    const typename Element::Type* keys = blocks.keys[block] + key % kBlockTokens;
+    const typename Element::Type* next =
+        (block + 1) * kBlockTokens < all.end ? blocks.keys[block + 1] : blocks.values[all.begin / kBlockTokens];
     for_runs<kScoreRows>(work.n_pairs, [&](int first, auto pairs) {
       constexpr int kPairs = decltype(pairs)::value;
       const KeyRange seen = cover(work.keys + first, kPairs);
       if (seen.end <= key || seen.begin >= key + kTileKeys) return;
-      score_tile<Element, kPairs, kScoreVectors>(work.q + first, layer.head_dim, keys,
+      score_tile<Element, kPairs, kScoreVectors>(work.q + first, layer.head_dim, keys, next,
                                                  scores + first * kSplitTokens + key, rows.wide);
     });
   }

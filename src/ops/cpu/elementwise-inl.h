@@ -6,8 +6,10 @@
 
 namespace vedette::ops::cpu::VEDETTE_ISA {
 
+// x / (1 + e^-x); below -88 as at -88, -5e-37.
 inline Lanes silu(Lanes x) {
-  return x * logistic(x);
+  x = max(broadcast(-88.0f), x);
+  return x / (broadcast(1.0f) + exp_bounded(-x));
 }
 
 inline Lanes gelu_tanh(Lanes x) {

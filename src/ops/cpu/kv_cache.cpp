@@ -38,6 +38,8 @@ Result<KvCache> KvCache::create(const KvGroupConfig& config) {
     return out_of_budget("", "K/V cache: the system refuses {} bytes for {} blocks of {} tokens; use a shorter context",
                          *bytes, config.n_blocks, kBlockTokens);
   }
+  // Large pages save most of the address translation of a long context; a refusal costs nothing but that.
+  madvise(data, static_cast<size_t>(*bytes), MADV_HUGEPAGE);
   cache.layer_bytes_ = *layer_bytes;
   cache.bytes_ = *bytes;
   cache.data_ = static_cast<std::byte*>(data);

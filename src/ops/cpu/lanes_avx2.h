@@ -15,6 +15,8 @@ inline constexpr int kScoreVectors = 1;
 inline constexpr int kScoreRows = 6;
 inline constexpr int kValueVectors = 1;
 inline constexpr int kValueRows = 6;
+inline constexpr int kFewPairs = 2;
+inline constexpr int kFewPairsValueVectors = 2;
 
 // All ones in the lanes below n, of the eight lanes that start at `first`.
 inline __m256i lanes_below(int n, int first) {

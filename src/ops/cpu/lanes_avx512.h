@@ -12,9 +12,11 @@ struct Lanes {
 };
 
 inline constexpr int kScoreVectors = 2;
-inline constexpr int kScoreRows = 8;
-inline constexpr int kValueVectors = 4;
-inline constexpr int kValueRows = 6;
+inline constexpr int kScoreRows = 12;
+inline constexpr int kValueVectors = 2;
+inline constexpr int kValueRows = 12;
+inline constexpr int kFewPairs = 4;
+inline constexpr int kFewPairsValueVectors = 4;
 
 inline __mmask16 first_lanes(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);

@@ -1,4 +1,4 @@
-// exp, expm1, tanh, erf, logistic on sixteen lanes; float32, a few units in the last place, the same bits on every
+// exp, expm1, tanh, erf on sixteen lanes; float32, a few units in the last place, the same bits on every
 // instruction set. Included once per instruction set with VEDETTE_ISA naming its namespace.
 //
 // exp: x = n ln 2 + r, |r| <= ln 2 / 2, e^r - 1 = r + r^2 q(r) with q a Chebyshev fit (error 1.4e-9).
@@ -61,6 +61,12 @@ inline Lanes exp(Lanes x) {
   return ((broadcast(1.0f) + parts.expm1_r) * pow2(half)) * pow2(rest);
 }
 
+// For x <= 88, without the care for denormals: below -87 as at -87, 1.6e-38. Keeps NaN.
+inline Lanes exp_bounded(Lanes x) {
+  const ExpParts parts = split_exp(max(broadcast(-87.0f), x));
+  return (broadcast(1.0f) + parts.expm1_r) * pow2(parts.n + broadcast(kRoundMagic));
+}
+
 // For x <= 88; more is taken as 88.
 inline Lanes expm1(Lanes x) {
   x = min(broadcast(88.0f), max(broadcast(-30.0f), x));
@@ -96,12 +102,8 @@ inline Lanes erf(Lanes x) {
   q = fma(q, a, broadcast(0x1.437eb4p-1f));
   q = fma(q, a, broadcast(0x1.2156fap+0f));
   q = fma(q, a, broadcast(-0x1.4fb068p-12f));
-  const Lanes outer = broadcast(1.0f) - exp(-q);
+  const Lanes outer = broadcast(1.0f) - exp_bounded(-q);
   return copysign(select_less(a, broadcast(1.0f), a * p, outer), x);
-}
-
-inline Lanes logistic(Lanes x) {
-  return broadcast(1.0f) / (broadcast(1.0f) + exp(-x));
 }
 
 }  // namespace vedette::ops::cpu::VEDETTE_ISA
