@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One model three ways: the GGUF file, its lossless MLX 4-bit conversion, and its dense float32 conversion.
 
-    python3 three_ways.py VEDETTE SmolLM2-135M-Instruct.Q4_1.gguf
+    python3 three_ways.py VEDETTE [SmolLM2-135M-Instruct.Q4_1.gguf]    (default: the one in $VEDETTE_TEST_MODELS)
 
 Runs `vedette convert` twice and `vedette generate --compute f32` on all three; the greedy ids of five prompts x 32
 tokens must be equal, because every format holds the same float32 weights. Exit status 1 if they are not.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 TOKENS = 32
 PROMPTS = [
     "The three primary colours are",
@@ -51,7 +52,10 @@ def check_layout(folder, quantized):
 
 
 def main():
-    vedette, model = sys.argv[1:3]
+    vedette = sys.argv[1]
+    if len(sys.argv) < 3 and "VEDETTE_TEST_MODELS" not in os.environ:
+        sys.exit(f"VEDETTE_TEST_MODELS is not set: the folder of {MODEL} expected")
+    model = sys.argv[2] if len(sys.argv) > 2 else os.path.join(os.environ["VEDETTE_TEST_MODELS"], MODEL)
     with tempfile.TemporaryDirectory() as folder:
         ways = {"gguf": model, "mlx 4-bit": os.path.join(folder, "mlx"), "float32": os.path.join(folder, "dense")}
         run([vedette, "convert", "-m", model, "-o", ways["mlx 4-bit"]])
