@@ -110,14 +110,18 @@ void measure(KernelVariant variant, Compute compute, const PackedMatrix& matrix,
 }
 
 void measure_scheme(Scheme scheme, int bits, const Options& options) {
+  const std::string name = bits == 0 ? to_string(scheme) : fmt::format("{} {}", to_string(scheme), bits);
+  if (!options.only.empty() && options.only != name) return;
   Stored stored = random_matrix(scheme, bits, options);
-  if (bits != 0) stored.view.name += fmt::format(" {}", bits);
-  if (!options.only.empty() && stored.view.name != options.only) return;
+  stored.view.name = name;
+  const auto start = std::chrono::steady_clock::now();
   const auto packed = pack_matrix(stored.view, true);
   if (!packed.ok()) {
     fmt::print(stderr, "{}\n", packed.error().message);
     std::exit(1);
   }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("{:<12} packed at {:.2f} GB/s\n", name, static_cast<double>(stored.data.size()) / seconds * 1e-9);
   for (Compute compute : {Compute::kI8, Compute::kI16, Compute::kF32}) {
     if (!options.compute.empty() && options.compute != to_string(compute)) continue;
     for (KernelVariant variant : available_variants()) {

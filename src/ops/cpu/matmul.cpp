@@ -19,14 +19,18 @@ constexpr size_t kRowPassBytes = size_t{256} << 10;
 struct RowSource {
   const std::byte* first = nullptr;
   size_t stride = 0;
+  size_t bytes = 0;  // that a product reads of a row
 };
 
 RowSource row_source(const PackedMatrix& matrix, Compute compute, const MatmulInput& input) {
   const bool rounded = is_float(matrix.kind) && compute == Compute::kI8;
+  const size_t float_bytes = static_cast<size_t>(matrix.cols) * sizeof(float);
   if (compute == Compute::kF32 || (is_float(matrix.kind) && !rounded))
-    return {reinterpret_cast<const std::byte*>(input.values), static_cast<size_t>(input.value_stride) * sizeof(float)};
+    return {reinterpret_cast<const std::byte*>(input.values), static_cast<size_t>(input.value_stride) * sizeof(float),
+            float_bytes};
   const size_t stride = prepared_row_bytes(compute, matrix.cols);
-  return {input.prepared + (rounded ? rounded_offset(matrix.cols) : 0), stride};
+  if (rounded) return {input.prepared + rounded_offset(matrix.cols), stride, float_bytes};
+  return {input.prepared, stride, prepared_groups(matrix.cols) * (compute == Compute::kI8 ? kRecord8 : kRecord16)};
 }
 
 struct Output {
@@ -62,11 +66,10 @@ struct Product {
     const std::byte* rows[kMaxRowBlock];
     for (int64_t row = begin; row < end; row += kMaxRowBlock) {
       const int n = static_cast<int>(std::min<int64_t>(kMaxRowBlock, end - row));
-      int which = 0;
-      while (kRowBlocks[which] < n) ++which;
-      for (int r = 0; r < kRowBlocks[which]; ++r)
+      const RowKernel& block = kernels.block[n - 1];
+      for (int r = 0; r < block.rows; ++r)
         rows[r] = source.first + static_cast<size_t>(row + std::min(r, n - 1)) * source.stride;
-      kernels.block[which](view, rows, result);
+      block.kernel(view, rows, result);
       output.write(result, row, n, tile);
     }
   }
@@ -94,7 +97,7 @@ TileView view_of(const PackedMatrix& matrix) {
 void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin,
                 int64_t tile_end) {
   TileView view = view_of(matrix);
-  const int64_t fitting = static_cast<int64_t>(kRowPassBytes / std::max<size_t>(product.source.stride, 1));
+  const int64_t fitting = static_cast<int64_t>(kRowPassBytes / product.source.bytes);
   const int64_t pass = round_up<int64_t>(std::max<int64_t>(fitting, 1), kMaxRowBlock);
   for (int64_t begin = 0; begin < rows; begin += pass) {
     const int64_t end = std::min(rows, begin + pass);

@@ -47,9 +47,11 @@ int64_t packed_mapped_bytes(const PackedMatrix& matrix);
 
 // Prepared activations: what products read of a row besides its float32 values. One opaque blob per row, 64-byte
 // aligned, bytes a multiple of 64:
-//   kI8: per group of 32 int8 values in +-127, float scale, int32 sums per 16; and the row rounded to bfloat16
-//   kI16: values in +-32639 as two int8 digits (x = 256 hi + lo), scale, sums; kF32: nothing
-// scale = max|x| / 127 (or / 32639); value = round-to-even(x * (1 / scale)); an all-zero group has scale 0.
+//   kI8: per group of 32 int8 values in +-127, float scale, negated int32 sums of the halves and the whole; and the row
+//   rounded to bfloat16 (kept as float32, for float matrices)
+//   kI16: the same with int16 values in +-32639, without the rounded row; kF32: nothing
+// scale = max|x| / 127 (or / 32639); value = round-to-even(x * (1 / scale)); a group whose scale would be below the
+// smallest normal float32 (all zeros, above all) has scale 0.
 // Non-finite inputs give a non-finite scale and so non-finite outputs of that row only.
 size_t prepared_row_bytes(Compute compute, int64_t cols);
 void prepare_row(Isa isa, Compute compute, const float* values, int64_t cols, std::byte* prepared);

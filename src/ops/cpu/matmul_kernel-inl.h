@@ -303,12 +303,12 @@ void float_block(const TileView& view, const std::byte* const* rows, float* resu
   }
 }
 
-// A block of more rows than V has registers for is two blocks: rows share no arithmetic.
+// More rows than V has registers for are several blocks: rows share no arithmetic.
 template <class V, class K, Compute compute, int kRows>
 void integer_block(const TileView& view, const std::byte* const* rows, float* result) {
   if constexpr (kRows > V::kMaxRows) {
-    integer_block<V, K, compute, kRows / 2>(view, rows, result);
-    integer_block<V, K, compute, kRows / 2>(view, rows + kRows / 2, result + kRows / 2 * kTileRows);
+    integer_block<V, K, compute, V::kMaxRows>(view, rows, result);
+    integer_block<V, K, compute, kRows - V::kMaxRows>(view, rows + V::kMaxRows, result + V::kMaxRows * kTileRows);
   } else if constexpr (compute == Compute::kI8) {
     integer_block_i8<V, K, kRows>(view, rows, result);
   } else if constexpr (compute == Compute::kI16) {
@@ -318,29 +318,44 @@ void integer_block(const TileView& view, const std::byte* const* rows, float* re
   }
 }
 
+// Row counts without a kernel of their own take the next wider one.
+constexpr void set_widths(KernelSet& set) {
+  for (int n = kMaxRowBlock - 1; n > 0; --n)
+    if (set.block[n - 1].kernel == nullptr) set.block[n - 1] = set.block[n];
+}
+
+template <class V, class K, Compute compute>
+constexpr void add_integer_kernels(KernelSet& set) {
+  set.block[0] = {integer_block<V, K, compute, 1>, 1};
+  set.block[3] = {integer_block<V, K, compute, 4>, 4};
+  set.block[7] = {integer_block<V, K, compute, 8>, 8};
+  if constexpr (compute != Compute::kF32) {
+    set.block[1] = {integer_block<V, K, compute, 2>, 2};
+    set.block[2] = {integer_block<V, K, compute, 3>, 3};
+    set.block[5] = {integer_block<V, K, compute, 6>, 6};
+  } else if constexpr (V::kMaxRows > 2) {
+    set.run = integer_block_f32<V, K, 1, kTileRun>;
+  }
+  set_widths(set);
+}
+
 template <class V, class K>
 constexpr void add_integer_kind(Kernels& kernels, KernelKind kind) {
   KernelSet* set = kernels.set[static_cast<size_t>(kind)];
-  auto fill = [&]<Compute compute>(KernelSet& out) {
-    out.block[0] = integer_block<V, K, compute, 1>;
-    out.block[1] = integer_block<V, K, compute, 2>;
-    out.block[2] = integer_block<V, K, compute, 4>;
-    out.block[3] = integer_block<V, K, compute, 8>;
-  };
-  fill.template operator()<Compute::kI8>(set[0]);
-  fill.template operator()<Compute::kI16>(set[1]);
-  fill.template operator()<Compute::kF32>(set[2]);
-  if constexpr (V::kMaxRows > 2) set[2].run = integer_block_f32<V, K, 1, kTileRun>;
+  add_integer_kernels<V, K, Compute::kI8>(set[0]);
+  add_integer_kernels<V, K, Compute::kI16>(set[1]);
+  add_integer_kernels<V, K, Compute::kF32>(set[2]);
 }
 
 template <class V, DType type>
 constexpr void add_float_kind(Kernels& kernels, KernelKind kind) {
   KernelSet& set = kernels.set[static_cast<size_t>(kind)][static_cast<size_t>(Compute::kF32)];
-  set.block[0] = float_block<V, type, 1, 1>;
-  set.block[1] = float_block<V, type, 2, 1>;
-  set.block[2] = float_block<V, type, 4, 1>;
-  set.block[3] = float_block<V, type, 8, 1>;
+  set.block[0] = {float_block<V, type, 1, 1>, 1};
+  set.block[1] = {float_block<V, type, 2, 1>, 2};
+  set.block[3] = {float_block<V, type, 4, 1>, 4};
+  set.block[7] = {float_block<V, type, 8, 1>, 8};
   set.run = float_block<V, type, 1, kTileRun>;
+  set_widths(set);
 }
 
 template <class V>

@@ -37,16 +37,19 @@ struct TileView {
 
 inline constexpr int kMaxRowBlock = 8;
 inline constexpr int kTileRun = 4;  // tiles of a single-row run
-// Row counts that have kernels; other counts repeat a row and drop the result.
-inline constexpr int kRowBlocks[] = {1, 2, 4, 8};
-inline constexpr int kRowBlockCount = 4;
-
 // result[tile][row][output] = canonical sums. rows: prepared rows (i8, i16) or float32 values.
 using Kernel = void (*)(const TileView& view, const std::byte* const* rows, float* result);
 
+// A kernel for exactly `rows` rows of one tile.
+struct RowKernel {
+  Kernel kernel = nullptr;
+  int rows = 0;
+};
+
 struct KernelSet {
-  Kernel block[kRowBlockCount] = {};  // one tile, kRowBlocks[i] rows
-  Kernel run = nullptr;               // kTileRun tiles, one row; null where single tiles do as well
+  // For n rows: block[n - 1], which may run more rows: one is repeated and its result dropped.
+  RowKernel block[kMaxRowBlock] = {};
+  Kernel run = nullptr;  // kTileRun tiles, one row; null where single tiles do as well
 };
 
 struct Kernels {
