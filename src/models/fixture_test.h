@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -63,6 +65,37 @@ inline Reference read_reference(const std::string& path) {
   out.logits.resize((end - begin) / 4);
   std::memcpy(out.logits.data(), bytes.data() + 8 + header_size + begin, end - begin);
   return out;
+}
+
+inline Json read_json(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(in) << path;
+  auto parsed = parse_json(std::string((std::istreambuf_iterator<char>(in)), {}), path);
+  EXPECT_TRUE(parsed.ok()) << path;
+  return parsed.ok() ? std::move(parsed).value() : Json();
+}
+
+// A data file beside these tests.
+inline Json test_data(const std::string& name) {
+  return read_json(std::string(VEDETTE_SOURCE_DIR) + "/src/models/testdata/" + name);
+}
+
+inline std::vector<int32_t> to_ids(const Json& array) {
+  std::vector<int32_t> ids;
+  for (const Json& id : array.as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+  return ids;
+}
+
+// The family's own greedy ids, and whether the fixture's come from a cache that cut the text to 16 tokens
+// (testdata/make_greedy_without_cache.py tells why).
+struct Greedy {
+  std::vector<int32_t> ids;
+  bool cut = false;
+};
+inline Greedy greedy_of(const std::string& fixture, const Reference& reference) {
+  const Json whole = test_data("greedy_without_cache.json");
+  const Json* ids = whole.find(fixture);
+  return ids ? Greedy{to_ids(*ids), true} : Greedy{reference.greedy_ids, false};
 }
 
 // Runs one sequence through a Decoder, chunk by chunk, with blocks handed out in an order that is not the identity.
@@ -132,6 +165,18 @@ class Runner {
   ops::Step step_;
   int32_t position_ = 0;
 };
+
+inline std::unique_ptr<Decoder> load_decoder(const weights::Checkpoint& checkpoint,
+                                             std::unique_ptr<ops::Backend> backend,
+                                             ops::DType kv_type = ops::DType::kF32) {
+  auto spec = build_spec(checkpoint);
+  EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
+  if (!spec.ok()) return nullptr;
+  const DecoderConfig config = Runner::config(*spec, kv_type);
+  auto decoder = Decoder::load(checkpoint, std::move(*spec), config, std::move(backend));
+  EXPECT_TRUE(decoder.ok()) << (decoder.ok() ? "" : decoder.error().message);
+  return decoder.ok() ? std::move(*decoder) : nullptr;
+}
 
 inline float largest_difference(const std::vector<std::vector<float>>& rows, std::span<const float> reference) {
   float worst = 0;

@@ -21,6 +21,9 @@ class ReferenceBackend : public ops::Backend {
     info_.compute = ops::Compute::kF32;
   }
 
+  // From the next step on, attention sees at most this many tokens whatever its group says; 0: no limit.
+  void limit_window(int tokens) { window_limit_ = tokens; }
+
   const ops::BackendInfo& info() const override { return info_; }
   ops::MemoryUse memory() const override { return {}; }
 
@@ -151,7 +154,8 @@ class ReferenceBackend : public ops::Backend {
     for (size_t r = 0; r < step_->rows.size(); ++r) {
       const ops::Row& info = step_->rows[r];
       const int last = info.position[0];
-      const int first = kv.config.window > 0 ? std::max(0, last - kv.config.window + 1) : 0;
+      const int window = window_limit_ > 0 ? window_limit_ : kv.config.window;
+      const int first = window > 0 ? std::max(0, last - window + 1) : 0;
       for (size_t h = 0; h < n_heads; ++h) {
         const size_t kv_head = h / (n_heads / n_kv);
         const auto q = row(p.q, r).subspan(h * head_dim, head_dim);
@@ -321,6 +325,7 @@ class ReferenceBackend : public ops::Backend {
   }
 
   ops::BackendInfo info_;
+  int window_limit_ = 0;
   const ops::Step* step_ = nullptr;
   std::vector<MatrixData> matrices_;
   std::vector<std::vector<float>> vectors_;
