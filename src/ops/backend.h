@@ -118,7 +118,8 @@ class Backend {
   virtual Result<KvGroup> create_kv_group(const KvGroupConfig& config) = 0;
   virtual Result<Tensor> create_tensor(int64_t max_rows, int64_t cols) = 0;
 
-  // Step. All row operations cover every row of the step unless they say otherwise.
+  // Step. All row operations cover every row of the step unless they say otherwise. `step` must live, unchanged,
+  // until end_step returns.
   virtual void begin_step(const Step& step) = 0;
   virtual void embed(Matrix table, float scale, Tensor out) = 0;                 // rows' token ids
   virtual void add_position_embedding(Matrix table, Tensor inout) = 0;           // rows' positions
