@@ -1,6 +1,8 @@
 //! What crosses the C border: owned buffers, borrowed texts, statuses, and the guard against panics.
 
+use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Once;
 
 pub const OK: i32 = 0;
 pub const INVALID: i32 = 1;
@@ -108,7 +110,11 @@ pub unsafe fn borrow_str<'a>(data: *const u8, size: usize) -> Result<&'a str, Fa
 /// # Safety
 /// `error` may be written.
 pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Failure>, store: impl FnOnce(T)) -> i32 {
-    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+    quiet_panics();
+    GUARDED.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    GUARDED.set(false);
+    let failure = match outcome {
         Ok(Ok(value)) => {
             store(value);
             return OK;
@@ -120,6 +126,24 @@ pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Fai
         error.write(failure.text.into_bytes().into());
     }
     failure.status
+}
+
+thread_local! {
+    /// Whether a panic on this thread is caught and reported by [`guard`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A panic that is caught and reported is not also printed to the terminal.
+fn quiet_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                previous(info);
+            }
+        }));
+    });
 }
 
 fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {

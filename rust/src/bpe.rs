@@ -40,10 +40,9 @@ impl BytePairs {
         for (rank, merge) in merges.iter().enumerate() {
             // A token may itself begin with a space, so the separator is looked for after the first character.
             let start = merge.chars().next().map_or(0, char::len_utf8);
-            let at = merge[start..]
-                .find(' ')
-                .map(|at| at + start)
-                .ok_or_else(|| Failure::invalid(format!("merge {rank} '{merge}' is not two tokens joined by a space")))?;
+            let at = merge[start..].find(' ').map(|at| at + start).ok_or_else(|| {
+                Failure::invalid(format!("merge {rank} '{merge}' is not two tokens joined by a space"))
+            })?;
             let (left, right) = (&merge[..at], &merge[at + 1..]);
             for part in [left, right] {
                 if !vocabulary.contains_key(part) {
@@ -198,7 +197,8 @@ fn split_digits(text: &str, piece: Piece, bounded: bool, out: &mut Vec<Piece>) {
 }
 
 fn is_decimal(c: char) -> bool {
-    c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric() && DECIMAL.with(|pattern| pattern.is_match(c.encode_utf8(&mut [0; 4]))))
+    c.is_ascii_digit()
+        || (!c.is_ascii() && c.is_numeric() && DECIMAL.with(|pattern| pattern.is_match(c.encode_utf8(&mut [0; 4]))))
 }
 
 thread_local! {

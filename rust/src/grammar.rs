@@ -26,12 +26,5 @@ pub unsafe extern "C" fn vt_grammar_check(
     size: usize,
     error: *mut VtBytes,
 ) -> i32 {
-    guard(
-        error,
-        || {
-            crate::quiet_panics();
-            check(borrow_str(kind, kind_size)?, borrow_str(text, size)?)
-        },
-        |()| (),
-    )
+    guard(error, || check(borrow_str(kind, kind_size)?, borrow_str(text, size)?), |()| ())
 }

@@ -48,8 +48,8 @@ pub fn tojson(
     };
     let sort_keys = argument(None, "sort_keys")?.is_some_and(|value| value.is_true());
     kwargs.assert_all_used()?;
-    let (item_separator, key_separator) = separators
-        .unwrap_or_else(|| (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string()));
+    let (item_separator, key_separator) =
+        separators.unwrap_or_else(|| (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string()));
     let style = Style { ensure_ascii, indent, item_separator, key_separator, sort_keys };
     let mut out = String::new();
     dump(state, &value, &style, 0, &mut out)?;
@@ -266,12 +266,59 @@ fn string_method(state: &State, text: &str, name: &str, args: &[Value]) -> Resul
         }
         "swapcase" => Value::from(
             text.chars()
-                .flat_map(|c| if c.is_uppercase() { c.to_lowercase().collect::<Vec<_>>() } else { c.to_uppercase().collect() })
+                .flat_map(|c| {
+                    if c.is_uppercase() {
+                        c.to_lowercase().collect::<Vec<_>>()
+                    } else {
+                        c.to_uppercase().collect()
+                    }
+                })
                 .collect::<String>(),
         ),
+        "title" => Value::from(title(text)),
+        "capitalize" => {
+            let mut chars = text.chars();
+            let first: String = chars.next().map(title_case).unwrap_or_default();
+            Value::from(format!("{first}{}", chars.as_str().to_lowercase()))
+        }
         "casefold" => Value::from(text.to_lowercase()),
         _ => return Ok(None),
     }))
+}
+
+/// A character in title case: upper case, but only the first letter of a pair (ß, ǆ).
+fn title_case(c: char) -> String {
+    match c {
+        '\u{1c4}'..='\u{1c6}' => return "\u{1c5}".to_string(),
+        '\u{1c7}'..='\u{1c9}' => return "\u{1c8}".to_string(),
+        '\u{1ca}'..='\u{1cc}' => return "\u{1cb}".to_string(),
+        '\u{1f1}'..='\u{1f3}' => return "\u{1f2}".to_string(),
+        _ => {}
+    }
+    let mut upper = c.to_uppercase();
+    let first = upper.next().into_iter();
+    first.chain(upper.flat_map(char::to_lowercase)).collect()
+}
+
+/// str.title: in each run of letters the first is in title case, the rest in lower case.
+fn title(text: &str) -> String {
+    let cased = |c: char| c.is_lowercase() || c.is_uppercase() || ('\u{1c4}'..='\u{1cc}').contains(&c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(cased) {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let word = &rest[..rest.find(|c| !cased(c)).unwrap_or(rest.len())];
+        rest = &rest[word.len()..];
+        // The whole word is lowered at once, since a letter's form can depend on its place (final sigma).
+        let lowered = word.to_lowercase();
+        for first in word.chars().take(1) {
+            out.push_str(&title_case(first));
+            out.extend(lowered.chars().skip(first.to_lowercase().count()));
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 fn pad(text: &str, name: &str, missing: usize, fill: char) -> String {

@@ -19,7 +19,11 @@ pub struct VtTokenizer {
 
 enum Encoder {
     /// `literal` reads special tokens in a text as plain text; made when first asked for.
-    Json { tokenizer: Box<Tokenizer>, literal: OnceLock<Box<Tokenizer>>, size: u32 },
+    Json {
+        tokenizer: Box<Tokenizer>,
+        literal: OnceLock<Box<Tokenizer>>,
+        size: u32,
+    },
     BytePairs(Box<BytePairs>),
     WordPiece(Box<Tokenizer>),
 }
@@ -38,6 +42,8 @@ impl VtTokenizer {
         if size > MAX_ID {
             return Err(Failure::invalid(format!("tokenizer.json: token id {} is above {MAX_ID}", size - 1)));
         }
+        // Some contradictions of the parts show only in use.
+        tokenizer.encode_fast("", true)?;
         Ok(VtTokenizer { encoder: Encoder::Json { tokenizer: Box::new(tokenizer), literal: OnceLock::new(), size } })
     }
 
@@ -105,7 +111,9 @@ impl VtTokenizer {
             if let Some(token) = tokenizer.id_to_token(id) {
                 bytes.extend_from_slice(token.as_bytes());
             }
-            ends.push(u32::try_from(bytes.len()).map_err(|_| Failure::invalid("tokenizer.json: over 4 GiB of tokens"))?);
+            ends.push(
+                u32::try_from(bytes.len()).map_err(|_| Failure::invalid("tokenizer.json: over 4 GiB of tokens"))?,
+            );
         }
         Ok((bytes, ends))
     }
@@ -139,10 +147,7 @@ pub unsafe extern "C" fn vt_tokenizer_from_json(
 ) -> i32 {
     guard(
         error,
-        || {
-            crate::quiet_panics();
-            VtTokenizer::from_json(borrow(json, size), borrow_str(extra, extra_size)?)
-        },
+        || VtTokenizer::from_json(borrow(json, size), borrow_str(extra, extra_size)?),
         |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
     )
 }
@@ -198,7 +203,6 @@ pub unsafe extern "C" fn vt_tokenizer_from_bpe(
     guard(
         error,
         || {
-            crate::quiet_panics();
             let pairs = BytePairs::new(tokens.to_strings()?, merges.to_strings()?, read_rules(&*rules)?)?;
             Ok(VtTokenizer { encoder: Encoder::BytePairs(Box::new(pairs)) })
         },
@@ -216,10 +220,7 @@ pub unsafe extern "C" fn vt_tokenizer_from_wordpiece(
 ) -> i32 {
     guard(
         error,
-        || {
-            crate::quiet_panics();
-            VtTokenizer::from_wordpiece(tokens.to_strings()?, borrow_str(unknown, unknown_size)?)
-        },
+        || VtTokenizer::from_wordpiece(tokens.to_strings()?, borrow_str(unknown, unknown_size)?),
         |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
     )
 }

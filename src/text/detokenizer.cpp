@@ -9,7 +9,7 @@ std::string Detokenizer::push(int32_t id) {
   if (bytes.empty()) return {};
   if (at_start_) {
     at_start_ = false;
-    if (tokenizer_->strips_leading_space() && bytes.front() == ' ') bytes.erase(0, 1);
+    bytes = tokenizer_->first_token_bytes(id, special_);
   }
   pending_ += bytes;
   const size_t complete = complete_utf8_prefix(pending_);

@@ -220,7 +220,7 @@ Result<RustTokenizer> load_byte_pairs(const GgufVocabulary& source, const Packed
 }
 
 std::string byte_pair_piece(std::string_view entry, PieceType type, bool byte_level) {
-  if (type == PieceType::kUserDefined) return std::string(entry);
+  if (type != PieceType::kNormal && type != PieceType::kByte) return std::string(entry);
   if (byte_level) return byte_level_bytes(entry);
   const int byte = byte_fallback_value(entry);
   return byte >= 0 ? std::string(1, static_cast<char>(byte)) : replace_all(entry, kSpaceMark, " ");
@@ -260,12 +260,13 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_sentencepiece(const GgufVocabula
   for (size_t id = 0; id < types.size(); ++id) {
     const std::string_view entry = vocabulary.texts[id];
     const int byte = types[id] == PieceType::kByte ? byte_fallback_value(entry) : -1;
-    vocabulary.pieces.add(byte >= 0 ? std::string(1, static_cast<char>(byte))
-                          : escape  ? replace_all(entry, kSpaceMark, " ")
-                                    : std::string(entry));
+    const bool special = vocabulary.special[id] != 0;
+    vocabulary.pieces.add(byte >= 0            ? std::string(1, static_cast<char>(byte))
+                          : escape && !special ? replace_all(entry, kSpaceMark, " ")
+                                               : std::string(entry));
   }
   const bool space_prefix = source.add_space_prefix.value_or(true);
-  vocabulary.strips_leading_space = space_prefix;
+  if (space_prefix) vocabulary.leading_space = LeadingSpace::kStripped;
   vocabulary.bos = source.bos ? source.bos : default_id(source, 1);
   vocabulary.eos = source.eos ? source.eos : default_id(source, 2);
   // With a space prefix, user-defined pieces are tokens added beside the SentencePiece model: the text after one
@@ -305,7 +306,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_wordpiece(const GgufVocabulary& 
     entries.add(bert_entry(vocabulary.texts[id]));
     vocabulary.pieces.add(replace_all(vocabulary.texts[id], kSpaceMark, " "));
   }
-  vocabulary.strips_leading_space = true;
+  vocabulary.leading_space = LeadingSpace::kStripped;
   vocabulary.bos = cls;
   vocabulary.eos = source.eos;
   Frame frame = make_frame(source, vocabulary, types, false);

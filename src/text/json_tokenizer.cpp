@@ -28,7 +28,7 @@ using DecodeStep = std::variant<Replace, ByteLevel, ByteFallback, WordPiece>;
 // What one entry stands for: the part of a decoder that acts on tokens one by one.
 struct Decoder {
   std::vector<DecodeStep> steps;
-  bool strips_leading_space = false;
+  LeadingSpace leading_space = LeadingSpace::kKept;
 };
 
 std::string string_field(const Json& object, std::string_view key, std::string_view fallback) {
@@ -48,8 +48,8 @@ void add_steps(const Json& json, Decoder& decoder, int depth) {
   } else if (type == "ByteFallback") {
     decoder.steps.push_back(ByteFallback{});
   } else if (type == "Metaspace") {
-    decoder.steps.push_back(Replace{string_field(json, "replacement", "\xe2\x96\x81"), " "});
-    if (string_field(json, "prepend_scheme", "always") != "never") decoder.strips_leading_space = true;
+    decoder.steps.push_back(Replace{string_field(json, "replacement", kSpaceMark), " "});
+    if (string_field(json, "prepend_scheme", "always") != "never") decoder.leading_space = LeadingSpace::kMarksDropped;
   } else if (type == "Replace") {
     const Json* pattern = json.find("pattern");
     if (pattern == nullptr) return;
@@ -58,12 +58,12 @@ void add_steps(const Json& json, Decoder& decoder, int depth) {
   } else if (type == "Strip") {
     const Json* start = json.find("start");
     if (string_field(json, "content", " ") == " " && start != nullptr && start->is_int() && start->as_int() > 0)
-      decoder.strips_leading_space = true;
+      decoder.leading_space = LeadingSpace::kStripped;
   } else if (type == "BPEDecoder") {
     decoder.steps.push_back(Replace{string_field(json, "suffix", "</w>"), " "});
   } else if (type == "WordPiece") {
     decoder.steps.push_back(WordPiece{string_field(json, "prefix", "##")});
-    decoder.strips_leading_space = true;
+    decoder.leading_space = LeadingSpace::kStripped;
   }
 }
 
@@ -73,7 +73,7 @@ Decoder read_decoder(const Json& description) {
   if (json == nullptr || json->is_null()) {
     // Without a decoder tokens are joined by spaces, which is a word-piece decoder without continuations.
     decoder.steps.push_back(WordPiece{});
-    decoder.strips_leading_space = true;
+    decoder.leading_space = LeadingSpace::kStripped;
   } else {
     add_steps(*json, decoder, 0);
   }
@@ -191,7 +191,7 @@ Status fill_tables(const VtTokenizer* tokenizer, const Json& description, Vocabu
   vocabulary.index.build(vocabulary.texts);
 
   const Decoder decoder = read_decoder(description);
-  vocabulary.strips_leading_space = decoder.strips_leading_space;
+  vocabulary.leading_space = decoder.leading_space;
   const size_t size = vocabulary.texts.size();
   for (size_t id = 0; id < size; ++id) vocabulary.pieces.add(decode_entry(decoder, vocabulary.texts[id]));
   vocabulary.special.assign(size, 0);
@@ -217,7 +217,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> create_from_json(const weights::HfToken
                                                  bytes_of(extra), extra.size(), &raw, &error);
   if (status != kVtOk) {
     // A failure inside the library while reading is the file's fault: the library takes its fields on trust.
-    return rust_error(kVtInvalid, error, ErrorKind::kCorruptFile, "");
+    return rust_error(kVtInvalid, error, ErrorKind::kCorruptFile, status == kVtPanic ? "tokenizer.json" : "");
   }
   auto encoder = std::make_unique<JsonEncoder>(RustTokenizer(raw));
   auto impl = std::make_unique<Tokenizer::Impl>();

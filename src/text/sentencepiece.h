@@ -12,13 +12,11 @@
 
 #include "text/special_tokens.h"
 #include "text/token_index.h"
+#include "text/vocabulary.h"
 
 namespace vedette::text {
 
 enum class PieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-// The mark that stands for a space inside pieces (U+2581).
-inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 
 // Immutable; any thread. Borrows index and types.
 class SentencePiece {

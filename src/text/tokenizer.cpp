@@ -31,19 +31,40 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const Enco
 std::string Tokenizer::token_bytes(int32_t id, bool special) const {
   if (id < 0 || id >= size()) return {};
   const auto at = static_cast<size_t>(id);
-  if (impl_->vocabulary.special[at] == 0) return std::string(impl_->vocabulary.pieces[at]);
-  return special ? std::string(impl_->vocabulary.texts[at]) : std::string();
+  if (impl_->vocabulary.special[at] != 0 && !special) return {};
+  return std::string(impl_->vocabulary.pieces[at]);
+}
+
+std::string Tokenizer::first_token_bytes(int32_t id, bool special) const {
+  std::string bytes = token_bytes(id, special);
+  switch (impl_->vocabulary.leading_space) {
+    case LeadingSpace::kKept:
+      break;
+    case LeadingSpace::kStripped:
+      if (bytes.starts_with(' ')) bytes.erase(0, 1);
+      break;
+    case LeadingSpace::kMarksDropped:
+      if (!bytes.empty() && !is_special(id))
+        bytes = replace_all(impl_->vocabulary.texts[static_cast<size_t>(id)], kSpaceMark, "");
+      break;
+  }
+  return bytes;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool special) const {
   std::string text;
-  for (const int32_t id : ids) text += token_bytes(id, special);
-  if (strips_leading_space() && text.starts_with(' ')) text.erase(0, 1);
+  bool started = false;  // whether a token has written anything, its stripped space included
+  for (const int32_t id : ids) {
+    const std::string bytes = token_bytes(id, special);
+    if (bytes.empty()) continue;
+    text += started ? bytes : first_token_bytes(id, special);
+    started = true;
+  }
   return text;
 }
 
 bool Tokenizer::strips_leading_space() const {
-  return impl_->vocabulary.strips_leading_space;
+  return impl_->vocabulary.leading_space != LeadingSpace::kKept;
 }
 int64_t Tokenizer::size() const {
   return static_cast<int64_t>(impl_->vocabulary.texts.size());

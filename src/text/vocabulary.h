@@ -21,13 +21,23 @@ class Encoder {
   virtual Result<std::vector<int32_t>> encode(std::string_view valid_utf8, const EncodeOptions& options) const = 0;
 };
 
+// The mark that stands for a space inside pieces (U+2581).
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+// What becomes of a space at the start of a decoded text.
+enum class LeadingSpace : uint8_t {
+  kKept,
+  kStripped,      // one space goes
+  kMarksDropped,  // all space marks of the first token go (the library's Metaspace decoder)
+};
+
 struct Vocabulary {
   PackedTexts texts;             // entries as the file writes them; empty where an id does not exist
   PackedTexts pieces;            // bytes each entry stands for in running text
   std::vector<uint8_t> special;  // 1: control or unknown
   TokenIndex index;              // over texts; built by the owner once texts are in place
   std::optional<int32_t> bos, eos;
-  bool strips_leading_space = false;
+  LeadingSpace leading_space = LeadingSpace::kKept;
 };
 
 struct Tokenizer::Impl {

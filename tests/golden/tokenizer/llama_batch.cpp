@@ -1,7 +1,7 @@
 // Tokenizes many texts with llama.cpp, as `llama-tokenize` does one: a golden-data tool, no part of the build.
 //
-//   clang++-19 -O1 -I llama.cpp/include -I llama.cpp/ggml/include llama_batch.cpp <llama.cpp's libraries> -o llama_batch
-//   llama_batch MODEL.gguf add_special parse_special < texts
+//   clang++-19 -O1 -I llama.cpp/include -I llama.cpp/ggml/include llama_batch.cpp <llama.cpp's libraries> -o
+//   llama_batch llama_batch MODEL.gguf add_special parse_special < texts
 //
 // Input: for each text a little-endian uint32 length and its bytes. Output: one line of ids each.
 #include <cstdint>
