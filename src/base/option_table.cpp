@@ -19,7 +19,7 @@ const Names kModelCommands = {"run", "generate", "inspect", "eval", "convert"};
 const Names kStoreCommands = {"run", "generate", "inspect", "list", "eval", "convert"};
 const Names kTalkCommands = {"run", "generate"};
 const Names kComputeCommands = {"run", "generate", "eval"};
-const Names kBudgetCommands = {"run", "generate", "inspect", "eval"};
+const Names kBudgetCommands = {"run", "generate", "inspect"};
 
 std::vector<OptionSpec> model_options() {
   return {
@@ -235,7 +235,7 @@ std::vector<OptionSpec> compute_options() {
        .max = 100,
        .default_text = "1.05",
        .group = "Compute",
-       .subcommands = {"run", "generate", "inspect"},
+       .subcommands = kBudgetCommands,
        .help = "Memory estimate: what weights and K/V are multiplied by; 1 and less: no headroom"},
   };
 }

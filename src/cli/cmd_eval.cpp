@@ -24,7 +24,6 @@ namespace {
 struct EvalSettings {
   ModelSettings model;
   engine::LoadOptions load;
-  MemorySettings memory;
   std::string text_file, against, logits_file;
   std::optional<std::string> against_compute;
   std::vector<int32_t> ids;
@@ -80,7 +79,6 @@ Result<EvalSettings> read_eval(const OptionValues& options) {
   EvalSettings settings;
   settings.model = read_model(options);
   VEDETTE_ASSIGN_OR_RETURN(settings.load, read_compute(options));
-  VEDETTE_ASSIGN_OR_RETURN(settings.memory, read_memory(options));
   settings.text_file = options.text("--perplexity").value_or("");
   settings.against = options.text("--kl-against").value_or("");
   settings.against_compute = options.text("--against-compute");

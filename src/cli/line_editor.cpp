@@ -3,6 +3,7 @@
 
 #include <histedit.h>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,31 @@
 #include "cli/terminal.h"
 
 namespace vedette::cli {
+namespace {
+
+// While it lives, Ctrl-C is a key of the terminal and no signal. libedit has a mode of its own for the time it waits
+// for a key; this covers the moments before.
+class InterruptKey {
+ public:
+  InterruptKey() {
+    known_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (!known_) return;
+    termios changed = before_;
+    changed.c_lflag &= ~static_cast<tcflag_t>(ISIG);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &changed);
+  }
+  ~InterruptKey() {
+    if (known_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  }
+  InterruptKey(const InterruptKey&) = delete;
+  InterruptKey& operator=(const InterruptKey&) = delete;
+
+ private:
+  termios before_{};
+  bool known_ = false;
+};
+
+}  // namespace
 
 struct LineEditor::Impl {
   Interrupts& interrupts;
@@ -56,7 +82,7 @@ void LineEditor::Impl::open_terminal() {
   el_set(editor, EL_SIGNAL, 0);
   el_set(editor, EL_ADDFN, "vedette-interrupt", "Drop the line", on_interrupt);
   el_set(editor, EL_BIND, "^C", "vedette-interrupt", nullptr);
-  el_set(editor, EL_SETTY, "-d", "-isig", nullptr);  // while a line is edited, Ctrl-C is a key
+  el_set(editor, EL_SETTY, "-d", "-isig", nullptr);
   if (history == nullptr) return;
   ::history(history, &event, H_SETSIZE, 1000);
   ::history(history, &event, H_SETUNIQUE, 1);
@@ -67,6 +93,7 @@ void LineEditor::Impl::open_terminal() {
 InputLine LineEditor::Impl::read_terminal() {
   interrupted = false;
   int length = 0;
+  const InterruptKey key;
   const char* line = el_gets(editor, &length);
   if (interrupted) {
     std::fputs("\n", stdout);

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <map>
 
 namespace vedette::cli {
 namespace {
@@ -87,6 +88,62 @@ TEST(Parser, EveryActiveSubcommandIsImplemented) {
     bool found = false;
     for (const Subcommand& subcommand : subcommands()) found = found || subcommand.name == spec.name;
     EXPECT_TRUE(found) << spec.name;
+  }
+}
+
+// A value that passes every check of its option.
+std::string valid_value(const OptionSpec& option) {
+  const std::map<std::string_view, std::string> known = {{"--model", "./nothing"},
+                                                         {"--memory-limit", "1GB"},
+                                                         {"--logit-bias", "1=1"},
+                                                         {"--ids", "1,2"},
+                                                         {"--max-tokens", "5"},
+                                                         {"--q-bits", "4"},
+                                                         {"--kl-against", "./other"},
+                                                         {"--window", "16"},
+                                                         {"--prompt-file", VEDETTE_SOURCE_DIR "/LICENSE"}};
+  if (auto found = known.find(option.name); found != known.end()) return found->second;
+  if (option.type == OptionType::kFlag) return "1";
+  if (!option.choices.empty()) return std::string(option.choices.front());
+  if (option.type == OptionType::kInteger || option.type == OptionType::kNumber) return "1";
+  return "text";
+}
+
+// Options that must be given too for this one to make sense.
+std::vector<std::pair<std::string, std::string>> companions(std::string_view subcommand, std::string_view option) {
+  std::vector<std::pair<std::string, std::string>> out = {{"--model", "./nothing"}};
+  if (subcommand == "eval" && option == "--ids")
+    out.emplace_back("--logits-out", "x");
+  else if (subcommand == "eval" && option == "--logits-out")
+    out.emplace_back("--ids", "1");
+  else if (subcommand == "eval")
+    out.emplace_back("--perplexity", "x");
+  if (option == "--against-compute") out.emplace_back("--kl-against", "./other");
+  if (subcommand == "convert") out.emplace_back("--output", "x");
+  if (subcommand == "convert" && option == "--q-group-size") out.emplace_back("--q-bits", "4");
+  if (option == "--json" && (subcommand == "run" || subcommand == "generate")) out.emplace_back("--prompt", "hi");
+  if (option == "--cache-type-k") out.emplace_back("--cache-type-v", "f16");
+  return out;
+}
+
+// With every option of its own a subcommand gets as far as the model that is not there: it has read them all.
+TEST(Subcommands, EveryOptionIsRead) {
+  for (const Subcommand& subcommand : subcommands()) {
+    for (const OptionSpec* option : options_of(subcommand.name)) {
+      const bool needs_model = find_option("--model")->subcommands.end() !=
+                               std::ranges::find(find_option("--model")->subcommands, subcommand.name);
+      if (option->state != OptionState::kActive || !needs_model) continue;
+      Context context;
+      context.subcommand = subcommand.name;
+      for (const auto& [name, value] : companions(subcommand.name, option->name))
+        ASSERT_TRUE(context.options.set(name, value, "test").ok()) << name;
+      auto set = context.options.set(option->name, valid_value(*option), "test");
+      ASSERT_TRUE(set.ok()) << set.error().message;
+      auto result = subcommand.run(context);
+      ASSERT_FALSE(result.ok()) << subcommand.name << " " << option->name;
+      EXPECT_EQ(result.error().kind, ErrorKind::kNotFound)
+          << subcommand.name << " " << option->name << ": " << result.error().message;
+    }
   }
 }
 

@@ -48,15 +48,15 @@ def test_logits_of_a_fixture(vedette, family):
 
 def test_perplexity_and_divergence(vedette, smollm2):
     (vedette.folder / "text.txt").write_text(TEXT)
-    shared = ["eval", "-m", smollm2, "--perplexity", "text.txt", "--window", "64", "--max-windows", "3", "--json"]
+    shared = ["eval", "-m", smollm2, "--perplexity", "text.txt", "--window", "32", "--max-windows", "2", "--json"]
     plain = vedette(*shared)
     assert plain.code == 0, plain.err
-    assert plain.json["windows"] == 3 and plain.json["scored_tokens"] == 3 * 31
-    assert 1 < plain.json["perplexity"] < 100
+    assert plain.json["windows"] == 2 and plain.json["scored_tokens"] == 2 * 15
+    assert 1 < plain.json["perplexity"] < 1000
     against = vedette(*shared, "--kl-against", "f32").json
     assert against["perplexity"] == plain.json["perplexity"]
     assert 0 <= against["mean_kl"] < 1e-4 and against["max_kl"] >= against["mean_kl"]
-    assert against["same_top"] > 0.95
+    assert against["same_top"] > 0.9
     assert against["against"]["compute"] == "f32"
     itself = vedette(*shared, "--kl-against", smollm2, "--against-compute", "i16").json
     assert abs(itself["mean_kl"]) < 1e-12 and itself["same_top"] == 1
