@@ -163,7 +163,8 @@ class JsonEncoder : public Encoder {
     VtBytes error;
     const VtStatus status = vt_tokenizer_encode(tokenizer_.get(), bytes_of(text), text.size(), options.add_special,
                                                 options.parse_special, &ids, &error);
-    if (status != kVtOk) return rust_error(status, error, ErrorKind::kCorruptFile, "tokenizer.json");
+    // A failure inside the library, too, comes from the file: the text is valid UTF-8.
+    if (status != kVtOk) return rust_error(kVtInvalid, error, ErrorKind::kCorruptFile, "tokenizer.json");
     const std::vector<uint32_t> taken = take(ids);
     return std::vector<int32_t>(taken.begin(), taken.end());
   }

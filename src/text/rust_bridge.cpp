@@ -17,7 +17,9 @@ std::vector<uint32_t> take(VtIds ids) {
 }
 
 Error rust_error(VtStatus status, VtBytes error, ErrorKind kind, std::string_view where) {
-  const std::string text = take(error);
+  std::string text = take(error);
+  for (char& c : text)  // one line, whatever the input put into it
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   if (status == kVtPanic) kind = ErrorKind::kInternal;
   if (where.empty()) return make_error(kind, "", "{}", text);
   return make_error(kind, "", "{}: {}", where, text);
