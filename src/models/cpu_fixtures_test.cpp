@@ -49,8 +49,9 @@ TEST_P(CpuFamilies, ChunksGiveTheSameBits) {
 }
 
 // The fixtures' weights are bfloat16: i16 keeps float32 activations, i8 rounds them to bfloat16; K/V is half precision.
+// Measured over all fixtures: 0.0018 and 0.033 on logits with a spread of 1 to 5; the bounds are three times that.
 TEST_P(CpuFamilies, RoundedArithmeticStaysClose) {
-  for (const auto& [compute, tolerance] : {std::pair{ops::Compute::kI16, 0.05f}, std::pair{ops::Compute::kI8, 0.5f}}) {
+  for (const auto& [compute, tolerance] : {std::pair{ops::Compute::kI16, 0.006f}, std::pair{ops::Compute::kI8, 0.1f}}) {
     const auto decoder = load_decoder(checkpoint_, cpu(compute), ops::DType::kF16);
     ASSERT_TRUE(decoder);
     const auto rows = Runner(*decoder).prefill(reference_.input_ids, 48);

@@ -33,7 +33,7 @@ DecoderSpec start_gpt2(ConfigReader& config, const Dense& dense) {
   if (tied) spec.head.weight = spec.embedding;
   spec.position_embedding = dense.prefix + "wpe.weight";
   // Causal masks saved as buffers.
-  spec.ignored_tensors = {"attn.bias", "attn.masked_bias"};
+  spec.ignored_tensors = {".attn.bias", ".attn.masked_bias"};
   spec.final_norm = layer_norm(dense.prefix + "ln_f", dense.hidden, dense.eps, true);
   return spec;
 }

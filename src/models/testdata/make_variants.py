@@ -36,7 +36,7 @@ VARIANTS = {
                           rope_scaling=dict(type="longrope", short_factor=SHORT, long_factor=LONG)),
     "smollm3_interval": dict(BASE, model_type="smollm3", no_rope_layer_interval=2, pad_token_id=0),
     "olmo_clip": dict(BASE, model_type="olmo", clip_qkv=0.4),
-    "olmo3_scaled": dict(BASE, model_type="olmo3", sliding_window=6, rope_theta=10000.0,
+    "olmo3_scaled": dict(BASE, model_type="olmo3", sliding_window=6, rope_theta=500000.0,
                          layer_types=["sliding_attention", "sliding_attention", "full_attention"],
                          rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64)),
     "cohere_plain": dict(BASE, model_type="cohere", use_qk_norm=False, attention_bias=True),
