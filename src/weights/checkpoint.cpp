@@ -19,6 +19,8 @@ Result<Checkpoint> open_checkpoint(const std::string& path, const OpenOptions& o
   if (!std::filesystem::exists(status))
     return not_found("", "{}: no such file or folder; expected a model folder or a .gguf file", path);
   if (std::filesystem::is_directory(status)) return open_folder(path, options);
+  if (!std::filesystem::is_regular_file(status))
+    return invalid_request("", "{}: not a regular file; expected a model folder or a .gguf file", path);
   if (std::filesystem::path(path).extension() == ".safetensors")
     return unsupported("", "{}: a lone safetensors file has no configuration; give the folder that holds config.json",
                        path);
