@@ -321,7 +321,7 @@ void integer_block(const TileView& view, const std::byte* const* rows, float* re
 // Row counts without a kernel of their own take the next wider one.
 constexpr void set_widths(KernelSet& set) {
   for (int n = kMaxRowBlock - 1; n > 0; --n)
-    if (set.block[n - 1].kernel == nullptr) set.block[n - 1] = set.block[n];
+    if (set.block[n - 1].rows == 0) set.block[n - 1] = set.block[n];
 }
 
 template <class V, class K, Compute compute>
