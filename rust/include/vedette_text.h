@@ -51,9 +51,9 @@ VtStatus vt_tokenizer_from_json(const uint8_t* json, size_t size, const uint8_t*
 
 /* One step of splitting a text before byte-pair merging; steps apply in order to each piece of the one before. */
 typedef enum {
-  kVtSplitPattern = 0,        /* matches of `pattern` and the gaps between them become pieces */
-  kVtSplitDigitsByThree = 1,  /* runs of decimal digits in groups of three counted from their right end */
-  kVtSplitDigitsBounded = 2   /* the same, only for runs that end at a word boundary */
+  kVtSplitPattern = 0,       /* matches of `pattern` and the gaps between them become pieces */
+  kVtSplitDigitsByThree = 1, /* runs of decimal digits in groups of three counted from their right end */
+  kVtSplitDigitsBounded = 2  /* the same, only for runs that end at a word boundary */
 } VtSplitKind;
 
 typedef struct {
@@ -65,9 +65,9 @@ typedef struct {
 typedef struct {
   const VtSplit* splits;
   size_t split_count;
-  int32_t byte_level;    /* pieces are written in the GPT-2 byte alphabet; else raw UTF-8 with <0xNN> fallback */
-  int32_t ignore_merges; /* a piece that is a token is taken whole */
-  int32_t whole_newlines;/* a piece of newlines that is a token is taken whole */
+  int32_t byte_level;     /* pieces are written in the GPT-2 byte alphabet; else raw UTF-8 with <0xNN> fallback */
+  int32_t ignore_merges;  /* a piece that is a token is taken whole */
+  int32_t whole_newlines; /* a piece of newlines that is a token is taken whole */
 } VtBpeRules;
 
 /* A byte-pair vocabulary. tokens: text of id i at i. merges: "left right" in order of rank. Special tokens are the

@@ -53,7 +53,7 @@ TEST(Float16, EveryHalfRoundTripsAndRoundingIsToEven) {
   }
   EXPECT_EQ(float_to_f16(65519.0f), 0x7bff);
   EXPECT_EQ(float_to_f16(65520.0f), 0x7c00);
-  EXPECT_EQ(float_to_f16(0x1p-25f), 0);            // tie to even
+  EXPECT_EQ(float_to_f16(0x1p-25f), 0);  // tie to even
   EXPECT_EQ(float_to_f16(0x1.8p-25f), 1);
   EXPECT_EQ(float_to_f16(1.0f + 0x1p-11f), 0x3c00);  // tie to even
   EXPECT_EQ(float_to_f16(1.0f + 0x1.8p-10f), 0x3c02);

@@ -15,10 +15,10 @@ Error make_error(ErrorKind kind, std::string field, fmt::format_string<Args...> 
   return Error{kind, fmt::format(format, std::forward<Args>(args)...), std::move(field)};
 }
 
-#define VEDETTE_ERROR_BUILDER(name, kind)                                                       \
-  template <typename... Args>                                                                   \
-  Error name(std::string field, fmt::format_string<Args...> format, Args&&... args) {           \
-    return make_error(kind, std::move(field), format, std::forward<Args>(args)...);             \
+#define VEDETTE_ERROR_BUILDER(name, kind)                                             \
+  template <typename... Args>                                                         \
+  Error name(std::string field, fmt::format_string<Args...> format, Args&&... args) { \
+    return make_error(kind, std::move(field), format, std::forward<Args>(args)...);   \
   }
 VEDETTE_ERROR_BUILDER(invalid_request, ErrorKind::kInvalidRequest)
 VEDETTE_ERROR_BUILDER(not_found, ErrorKind::kNotFound)

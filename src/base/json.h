@@ -23,16 +23,16 @@ class Json {
   using Object = std::vector<std::pair<std::string, Json>>;  // document order; keys unique
 
   Json() : value_(nullptr) {}
-  Json(std::nullptr_t) : value_(nullptr) {}       // NOLINT(google-explicit-constructor)
-  Json(bool value) : value_(value) {}             // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(static_cast<int64_t>(value)) {}       // NOLINT(google-explicit-constructor)
-  Json(int64_t value) : value_(value) {}          // NOLINT(google-explicit-constructor)
-  Json(double value) : value_(value) {}           // NOLINT(google-explicit-constructor)
-  Json(const char* value) : value_(std::string(value)) {}        // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Json(std::string_view value) : value_(std::string(value)) {}   // NOLINT(google-explicit-constructor)
-  Json(Array value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Json(Object value) : value_(std::move(value)) {}               // NOLINT(google-explicit-constructor)
+  Json(std::nullptr_t) : value_(nullptr) {}                     // NOLINT(google-explicit-constructor)
+  Json(bool value) : value_(value) {}                           // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(static_cast<int64_t>(value)) {}      // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}                        // NOLINT(google-explicit-constructor)
+  Json(double value) : value_(value) {}                         // NOLINT(google-explicit-constructor)
+  Json(const char* value) : value_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
+  Json(std::string value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Json(std::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(Array value) : value_(std::move(value)) {}               // NOLINT(google-explicit-constructor)
+  Json(Object value) : value_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 

@@ -85,11 +85,11 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     void* const mapped = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
     const int error = errno;
     ::close(fd);
-    if (mapped == MAP_FAILED) return not_found("", "{}: cannot map {} bytes: {}", path, file->size_, std::strerror(error));
+    if (mapped == MAP_FAILED)
+      return not_found("", "{}: cannot map {} bytes: {}", path, file->size_, std::strerror(error));
     file->data_ = static_cast<const std::byte*>(mapped);
     file->slot_ = add_region(file->data_, file->size_);
-    if (file->slot_ < 0)
-      return internal_error("", "{}: more than {} mapped files at once", path, kMaxRegions);
+    if (file->slot_ < 0) return internal_error("", "{}: more than {} mapped files at once", path, kMaxRegions);
   } else {
     ::close(fd);
   }

@@ -35,8 +35,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -62,7 +62,9 @@ struct Unit {};
 
 // Success without a value.
 using Status = Result<Unit>;
-inline Status ok_status() { return Unit{}; }
+inline Status ok_status() {
+  return Unit{};
+}
 
 }  // namespace vedette
 
@@ -70,10 +72,9 @@ inline Status ok_status() { return Unit{}; }
 #define VEDETTE_CONCAT(a, b) VEDETTE_CONCAT_INNER(a, b)
 
 // Evaluates a Status or Result and returns its error from the enclosing function.
-#define VEDETTE_RETURN_IF_ERROR(expression)                                  \
-  do {                                                                       \
-    if (auto vedette_status = (expression); !vedette_status.ok())            \
-      return std::move(vedette_status).error();                              \
+#define VEDETTE_RETURN_IF_ERROR(expression)                                                                 \
+  do {                                                                                                      \
+    if (auto vedette_status = (expression); !vedette_status.ok()) return std::move(vedette_status).error(); \
   } while (false)
 
 // VEDETTE_ASSIGN_OR_RETURN(auto x, f()): x = value of f(), or return its error.

@@ -6,9 +6,9 @@ namespace vedette {
 namespace {
 
 struct Scan {
-  size_t length;   // bytes consumed
-  bool valid;      // a whole character
-  bool cut;        // ill-formed only because the text ends
+  size_t length;  // bytes consumed
+  bool valid;     // a whole character
+  bool cut;       // ill-formed only because the text ends
 };
 
 Scan scan(std::string_view text) {

@@ -18,12 +18,12 @@ enum class RowSource : uint8_t {
 struct Row {
   RowSource source = RowSource::kToken;
   int32_t value = 0;
-  int32_t sequence = 0;          // index into Step::sequences
+  int32_t sequence = 0;             // index into Step::sequences
   int32_t position[3] = {0, 0, 0};  // absolute; axes 1 and 2 only for multi-axis rope
-  int32_t span = -1;             // rows of one span see each other both ways; -1: none
-  int32_t adapter = -1;          // LoRA adapter; -1: none
+  int32_t span = -1;                // rows of one span see each other both ways; -1: none
+  int32_t adapter = -1;             // LoRA adapter; -1: none
   bool wants_logits = false;
-  bool wants_taps = false;       // hidden states for a drafter
+  bool wants_taps = false;  // hidden states for a drafter
 };
 
 // Rows of a sequence are contiguous in the step and their positions consecutive.

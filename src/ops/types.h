@@ -12,7 +12,9 @@ namespace vedette::ops {
 // Element type of unquantized data.
 enum class DType : uint8_t { kF32, kF16, kBF16 };
 
-constexpr size_t size_of(DType type) { return type == DType::kF32 ? 4 : 2; }
+constexpr size_t size_of(DType type) {
+  return type == DType::kF32 ? 4 : 2;
+}
 const char* to_string(DType type);
 
 // Arithmetic of matrix products (docs/architecture.md, "Precision of products").
@@ -22,13 +24,25 @@ const char* to_string(Compute compute);
 // How a matrix is stored. All but the float schemes are "integers, scales and offsets per group":
 // weight = scale * integer + offset.
 enum class Scheme : uint8_t {
-  kF32, kF16, kBF16,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,        // GGUF blocks of 32
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,        // GGUF super-blocks of 256
-  kMlxAffine,                               // MLX: packed integers, separate scales and biases
+  kF32,
+  kF16,
+  kBF16,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,  // GGUF blocks of 32
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,       // GGUF super-blocks of 256
+  kMlxAffine,  // MLX: packed integers, separate scales and biases
 };
 const char* to_string(Scheme scheme);
-constexpr bool is_float(Scheme scheme) { return scheme <= Scheme::kBF16; }
+constexpr bool is_float(Scheme scheme) {
+  return scheme <= Scheme::kBF16;
+}
 
 // A matrix [rows, cols] (rows = outputs) as it lies in a checkpoint. Borrows its memory: the mapping
 // must outlive the back end's handle, because a kernel may run on it in place.
@@ -63,11 +77,11 @@ enum class NormKind : uint8_t { kRms, kLayer };
 
 enum class Activation : uint8_t {
   kSilu,
-  kGeluTanh,   // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  kGeluErf,    // 0.5 x (1 + erf(x / sqrt 2))
+  kGeluTanh,  // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  kGeluErf,   // 0.5 x (1 + erf(x / sqrt 2))
   kRelu,
-  kRelu2,      // max(x, 0)^2
-  kXielu,      // Apertus (arXiv 2411.13010); parameters in ActivationParams
+  kRelu2,  // max(x, 0)^2
+  kXielu,  // Apertus (arXiv 2411.13010); parameters in ActivationParams
 };
 
 // x > 0: alpha_p x^2 + beta x; else alpha_n (expm1(min(x, eps)) - x) + beta x.

@@ -21,8 +21,8 @@ Result<Isa> choose_isa(const std::string& name);
 struct CpuConfig {
   Compute compute = Compute::kI16;
   Isa isa = Isa::kPortable;
-  int threads = 1;           // worker threads, the caller's included
-  bool repack = true;        // false: run on the stored layout in place (slower, nothing copied)
+  int threads = 1;     // worker threads, the caller's included
+  bool repack = true;  // false: run on the stored layout in place (slower, nothing copied)
 };
 
 // Physical cores this process may use (affinity and cgroup quota respected), at least 1.
