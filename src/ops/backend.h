@@ -140,8 +140,9 @@ class Backend {
   virtual void attention_inputs(const AttentionInputParams& params) = 0;
   virtual void attention(const AttentionParams& params) = 0;
   virtual void activate(Activation kind, const ActivationParams& params, Tensor inout) = 0;
-  virtual void gated_activation(Activation kind, Tensor gate, Tensor up, Tensor out) = 0;  // act(gate) * up
-  virtual void add_scaled(Tensor inout, float scale, Tensor addend) = 0;                   // inout += scale * addend
+  virtual void gated_activation(Activation kind, Tensor gate, Tensor up,
+                                Tensor out) = 0;                          // act(gate) * up; out may be either
+  virtual void add_scaled(Tensor inout, float scale, Tensor addend) = 0;  // inout += scale * addend
   virtual void copy(Tensor in, Tensor out) = 0;
   virtual void gather_logit_rows(Tensor in, Tensor out) = 0;  // rows that want logits, in order; later operations
                                                               // on `out` cover just these

@@ -37,6 +37,7 @@ Result<DecoderSpec> build_apertus(const weights::Checkpoint& checkpoint) {
                                          rms_norm(p + "feedforward_layernorm", d.hidden, d.eps), mlp));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
+  spec.f16_kv_overflows = true;  // xIELU squares its input: values leave the range of float16
   return config.finish(std::move(spec));
 }
 
