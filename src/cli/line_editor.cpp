@@ -64,6 +64,12 @@ struct LineEditor::Impl {
     return CC_NEWLINE;
   }
 
+  // An end-of-file key that was typed while the terminal still read whole lines arrives as a NUL.
+  static unsigned char on_end(EditLine* editor, int) {
+    const LineInfo* line = el_line(editor);
+    return line->lastchar == line->buffer ? CC_EOF : CC_NORM;
+  }
+
   void open_terminal();
   InputLine read_terminal();
   InputLine read_plain();
@@ -82,6 +88,8 @@ void LineEditor::Impl::open_terminal() {
   el_set(editor, EL_SIGNAL, 0);
   el_set(editor, EL_ADDFN, "vedette-interrupt", "Drop the line", on_interrupt);
   el_set(editor, EL_BIND, "^C", "vedette-interrupt", nullptr);
+  el_set(editor, EL_ADDFN, "vedette-end", "Leave if the line is empty", on_end);
+  el_set(editor, EL_BIND, "^@", "vedette-end", nullptr);
   el_set(editor, EL_SETTY, "-d", "-isig", nullptr);
   if (history == nullptr) return;
   ::history(history, &event, H_SETSIZE, 1000);

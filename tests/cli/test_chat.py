@@ -46,14 +46,15 @@ class Terminal:
         head, self.text = self.text[:found.end()], self.text[found.end():]
         return head
 
-    def exit_code(self):
-        while True:
+    def exit_code(self, seconds=30):
+        end = time.monotonic() + seconds
+        while select.select([self.master], [], [], max(0, end - time.monotonic()))[0]:
             try:
                 if not os.read(self.master, 4096):
                     break
             except OSError:
                 break
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=max(1, end - time.monotonic()))
 
 
 @pytest.fixture
@@ -96,6 +97,13 @@ def test_ctrl_c_drops_the_line_and_ctrl_d_leaves(chat):
     terminal.send(b"/help\r")
     assert "never sent" not in terminal.wait("/clear ")
     terminal.wait(">>> ")
+    terminal.send(CTRL_D)
+    assert terminal.exit_code() == 0
+
+
+def test_ctrl_d_typed_before_the_prompt_leaves(smollm2, tmp_path):
+    """The terminal still reads whole lines then and turns the key into a NUL."""
+    terminal = Terminal(["run", smollm2], tmp_path)
     terminal.send(CTRL_D)
     assert terminal.exit_code() == 0
 
