@@ -100,6 +100,7 @@ void LineEditor::Impl::open_terminal() {
 
 InputLine LineEditor::Impl::read_terminal() {
   interrupted = false;
+  interrupts.take();  // what came after the reply's end
   int length = 0;
   const InterruptKey key;
   const char* line = el_gets(editor, &length);

@@ -21,6 +21,10 @@ Error write_error(const std::string& path) {
 
 }  // namespace
 
+LogitsFile::~LogitsFile() {
+  if (file_ != nullptr) std::remove(path_.c_str());
+}
+
 Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, int64_t vocab) {
   LogitsFile out;
   out.path_ = path;

@@ -11,9 +11,13 @@
 
 namespace vedette::cli {
 
-// Rows are written as they come, so the file is never held in memory.
+// Rows are written as they come, so the file is never held in memory. A file that was not closed is removed.
 class LogitsFile {
  public:
+  LogitsFile() = default;
+  LogitsFile(LogitsFile&&) = default;
+  LogitsFile& operator=(LogitsFile&&) = default;
+  ~LogitsFile();
   static Result<LogitsFile> create(const std::string& path, int64_t tokens, int64_t vocab);
   Status append(std::span<const float> row);
   Status close();  // errors if a row is missing or the disk is full

@@ -22,6 +22,12 @@ int fail(int code, std::string_view message) {
   return code;
 }
 
+// A wrong value of an option is wrong usage, whenever it is noticed; a model or a prompt at fault is not.
+int exit_code(const Error& error) {
+  const bool wrong = error.kind == ErrorKind::kInvalidRequest || error.kind == ErrorKind::kUnsupported;
+  return wrong && error.field.starts_with("--") ? kExitUsage : kExitError;
+}
+
 int unknown_subcommand(const std::string& word) {
   const std::string near = nearest_subcommand(word);
   return fail(kExitUsage, fmt::format("unknown subcommand '{}'{}; `vedette help` lists them", word.substr(0, 60),
@@ -39,7 +45,7 @@ int run_subcommand(const SubcommandSpec& spec, std::vector<std::string> argument
   for (const Subcommand& subcommand : subcommands()) {
     if (subcommand.name != spec.name) continue;
     auto code = subcommand.run(line->context);
-    return code.ok() ? *code : fail(kExitError, code.error().message);
+    return code.ok() ? *code : fail(exit_code(code.error()), code.error().message);
   }
   return fail(kExitError, fmt::format("{}: stands in the option table but has no implementation", spec.name));
 }

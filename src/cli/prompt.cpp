@@ -70,7 +70,8 @@ Result<Prompt> PromptBuilder::plain(const std::string& text, const text::Tokeniz
 }
 
 Status check_prompt_text(std::string_view text, std::string_view where) {
-  if (text.empty()) return invalid_request("prompt", "{}: the prompt is empty; give at least one character", where);
+  if (text.empty())
+    return invalid_request("prompt", "{}: expected text, found none; give at least one character", where);
   if (is_valid_utf8(text)) return ok_status();
   // The first bad byte: repair leaves everything before it as it was.
   const std::string repaired = repair_utf8(text);

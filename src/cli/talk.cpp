@@ -194,7 +194,6 @@ Result<Reply> Talk::reply(const Prompt& prompt, const std::function<Status(const
   if (prompts_.is_fallback()) request.stop.emplace_back(text::kChatFallbackStop);
   request.ignore_eos = settings_.ignore_eos;
   request.sampling = sampling_;
-  interrupts_.take();  // what was meant for the time before
   auto queue = std::make_shared<EventQueue>();
   VEDETTE_ASSIGN_OR_RETURN(
       engine::RequestId id,

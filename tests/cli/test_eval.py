@@ -66,15 +66,16 @@ def test_perplexity_and_divergence(vedette, smollm2):
 def test_bad_requests(vedette, smollm2, llama):
     (vedette.folder / "short.txt").write_text("too short")
     cases = [
-        (["-m", smollm2], "either --perplexity FILE or --ids LIST"),
-        (["-m", smollm2, "--ids", "1"], "--ids and --logits-out go together"),
-        (["-m", smollm2, "--ids", "1,x", "--logits-out", "o"], "found 'x' at place 2"),
-        (["-m", smollm2, "--perplexity", "short.txt"], "the text has"),
-        (["-m", smollm2, "--perplexity", "none.txt"], "none.txt"),
-        (["-m", llama, "--ids", "1,320", "--logits-out", "o", "-q"], "320"),
-        (["-m", llama, "--ids", "1,2", "--logits-out", "/nothing/o", "-q"], "/nothing/o: cannot be written"),
+        (2, ["-m", smollm2], "either --perplexity FILE or --ids LIST"),
+        (2, ["-m", smollm2, "--ids", "1"], "--ids and --logits-out go together"),
+        (2, ["-m", smollm2, "--ids", "1,x", "--logits-out", "o"], "found 'x' at place 2"),
+        (2, ["-m", smollm2, "--perplexity", "short.txt"], "the text has"),
+        (1, ["-m", smollm2, "--perplexity", "none.txt"], "none.txt"),
+        (1, ["-m", llama, "--ids", "1,320", "--logits-out", "o", "-q"], "320"),
+        (1, ["-m", llama, "--ids", "1,2", "--logits-out", "/nothing/o", "-q"], "/nothing/o: cannot be written"),
     ]
-    for arguments, expected in cases:
+    for code, arguments, expected in cases:
         result = vedette("eval", *arguments)
-        assert result.code == 1, arguments
+        assert result.code == code, arguments
         assert expected in result.error_line()
+    assert not (vedette.folder / "o").exists()

@@ -59,7 +59,7 @@ def test_stop_and_bias(vedette, smollm2):
     banned = vedette(*shared, "--logit-bias", f"{plain['ids'][0]}=-inf").json
     assert banned["ids"][0] != plain["ids"][0]
     result = vedette(*shared, "--logit-bias", "x=1")
-    assert result.code == 1
+    assert result.code == 2
     assert "--logit-bias: expected ID=BIAS" in result.error_line()
 
 
@@ -83,20 +83,30 @@ def test_a_base_model_is_noticed(vedette, gemma):
 
 def test_bad_prompts(vedette, smollm2):
     cases = [
-        (["-p", ""], "--prompt: the prompt is empty"),
+        (["-p", ""], "--prompt: expected text, found none"),
         (["-p", b"caf\xe9"], "--prompt: expected UTF-8, found the byte 0xe9 at offset 3"),
         (["-p", "x", "--system", b"\xff"], "--system: expected UTF-8"),
-        (["-p", "x", "--stop", ""], "--stop: the prompt is empty"),
+        (["-p", "x", "--stop", ""], "--stop: expected text, found none"),
         (["-f", "/nothing/here"], "--prompt-file: /nothing/here: No such file"),
+    ]
+    for arguments, expected in cases:
+        result = vedette("generate", "-m", smollm2, *arguments)
+        assert result.code == 1, arguments
+        assert expected in result.error_line()
+
+
+def test_options_that_do_not_go_together(vedette, smollm2):
+    cases = [
         (["-p", "x", "-f", "y"], "exclude each other"),
         (["-p", "x", "-n", "0"], "--max-tokens: expected at least 1"),
         (["--json"], "--json needs one prompt"),
         (["-p", "x", "--cache-type-k", "f32"], "keys and values have one type"),
         (["-p", "x", "--memory-limit", "lots"], "--memory-limit: expected bytes or a size"),
+        (["-p", "x", "--system", "y", "--no-chat-template"], "--system needs the chat template"),
     ]
     for arguments, expected in cases:
         result = vedette("generate", "-m", smollm2, *arguments)
-        assert result.code == 1, arguments
+        assert result.code == 2, arguments
         assert expected in result.error_line()
 
 

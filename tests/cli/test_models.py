@@ -65,7 +65,7 @@ def test_an_empty_store(vedette):
     assert vedette("list", "-q").out == ""
     assert vedette("list").out.startswith("no models in ")
     result = vedette("list", "--json", "-q")
-    assert result.code == 1
+    assert result.code == 2
     assert "exclude each other" in result.error_line()
 
 
