@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "weights/message_text.h"
 #include "weights/readers.h"
 
 namespace vedette::weights {
@@ -35,7 +36,7 @@ std::vector<std::string> files_with(const std::string& folder, std::string_view 
 
 std::string listing(const std::vector<std::string>& names) {
   std::string out;
-  for (size_t i = 0; i < names.size() && i < 4; ++i) out += (i ? ", " : "") + names[i];
+  for (size_t i = 0; i < names.size() && i < 4; ++i) out += (i ? ", " : "") + shown(names[i]);
   return names.size() > 4 ? out + fmt::format(", ... ({} in all)", names.size()) : out;
 }
 
@@ -57,10 +58,11 @@ Result<Index> read_index(const std::string& path) {
   std::set<std::string> shards;
   for (const auto& [tensor, file] : map->as_object()) {
     const bool plain = file.is_string() && !file.as_string().empty() && !file.as_string().starts_with('.') &&
+                       !has_control_characters(file.as_string()) &&
                        file.as_string().find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain)
       return corrupt_file("weight_map", "{}: shard of tensor '{}' is {}, expected a file name in the same folder", path,
-                          tensor, file.dump());
+                          shown(tensor), shown(file.dump()));
     index.shard_of.emplace_back(tensor, file.as_string());
     shards.insert(file.as_string());
   }
@@ -126,7 +128,7 @@ Status check_index(const Index& index, const std::vector<SafetensorsShard>& shar
     if (!stored.contains({tensor, path}))
       return corrupt_file(tensor,
                           "{}: tensor '{}' should be in {}, which does not hold it ({} tensors in all, {} named)",
-                          index.path, tensor, file, stored.size(), index.shard_of.size());
+                          index.path, shown(tensor), file, stored.size(), index.shard_of.size());
   }
   return ok_status();
 }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "weights/message_text.h"
 #include "weights/safetensors.h"
 
 namespace vedette::weights {
@@ -79,13 +80,6 @@ constexpr auto kTypes = std::to_array<TypeInfo>({
 const TypeInfo* find_type(uint32_t number) {
   const auto at = std::ranges::find(kTypes, number, &TypeInfo::number);
   return at == kTypes.end() ? nullptr : &*at;
-}
-
-std::string shown(std::string_view name) {
-  std::string text = repair_utf8(name.substr(0, 120));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  return text;
 }
 
 // Reads little-endian values in order; every read is checked against what is left.
@@ -268,9 +262,11 @@ Error tensor_error(const std::string& file, std::string_view name, const std::st
 Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index, uint64_t count) {
   const std::string where = fmt::format("tensor {} of {}", index + 1, count);
   VEDETTE_ASSIGN_OR_RETURN(const std::string_view name, in.string(where + " (name)", kMaxNameBytes));
-  if (name.empty() || !is_valid_utf8(name))
-    return corrupt_file("", "{}: {}: name of {} bytes is {}", in.file(), where, name.size(),
-                        name.empty() ? "empty" : "not UTF-8");
+  if (name.empty() || !is_valid_utf8(name) || has_control_characters(name))
+    return corrupt_file("", "{}: {}: name '{}' of {} bytes is {}", in.file(), where, shown(name), name.size(),
+                        name.empty()          ? "empty"
+                        : is_valid_utf8(name) ? "with control characters"
+                                              : "not UTF-8");
   VEDETTE_ASSIGN_OR_RETURN(const uint32_t rank, in.value<uint32_t>(where));
   if (rank == 0 || rank > kMaxRank)
     return tensor_error(in.file(), name, fmt::format("{} dimensions, expected 1 to {}", rank, kMaxRank));

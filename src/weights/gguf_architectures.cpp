@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "weights/gguf_config.h"
+#include "weights/message_text.h"
 
 namespace vedette::weights {
 namespace {
@@ -536,7 +537,7 @@ Result<const GgufArchitecture*> find_architecture(const GgufFile& gguf, const st
   for (const GgufArchitecture& architecture : kArchitectures)
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   return unsupported("general.architecture", "{}: architecture '{}' is not supported; supported are {}", file,
-                     name->substr(0, 60), known);
+                     shown(*name), known);
 }
 
 }  // namespace vedette::weights

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "weights/message_text.h"
 
 namespace vedette::weights {
 namespace {
@@ -180,7 +181,7 @@ Json GgufConfig::rope_scaling() {
   if (*type == "longrope") return Json();
   if (*type != "linear" && *type != "yarn") {
     fail(unsupported(key_of("rope.scaling.type"), "{}: '{}' is '{}'; none, linear, yarn and longrope are supported",
-                     file_, key_of("rope.scaling.type"), type->substr(0, 60)));
+                     file_, key_of("rope.scaling.type"), shown(*type)));
     return Json();
   }
   if (!factor || !(*factor > 0)) return Json();

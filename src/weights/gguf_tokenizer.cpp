@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "weights/gguf_config.h"
+#include "weights/message_text.h"
 
 namespace vedette::weights {
 namespace {
@@ -55,7 +56,7 @@ Result<TokenizerSource> gguf_tokenizer(GgufFile& gguf, const std::string& file) 
   out.tokens = take<std::string>(gguf, "tokens");
   if (out.tokens.empty())
     return corrupt_file("tokenizer.ggml.tokens", "{}: tokenizer '{}' without 'tokenizer.ggml.tokens' (0 tokens)", file,
-                        out.model);
+                        shown(out.model));
   out.scores = take<float>(gguf, "scores");
   out.merges = take<std::string>(gguf, "merges");
   for (const int64_t type : take<int64_t>(gguf, "token_type")) out.types.push_back(static_cast<int32_t>(type));

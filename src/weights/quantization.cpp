@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "weights/message_text.h"
 
 namespace vedette::weights {
 namespace {
@@ -80,12 +81,12 @@ Result<QuantizationConfig> QuantizationConfig::parse(const Json& config, const s
   for (const auto& [key, value] : object->as_object()) {
     if (key == "bits" || key == "group_size" || key == "mode" || key == "quant_method") continue;
     if (value.is_object()) {
-      VEDETTE_ASSIGN_OR_RETURN(out.overrides_[key], read_rule(value, *out.default_, where, path + "." + key));
+      VEDETTE_ASSIGN_OR_RETURN(out.overrides_[key], read_rule(value, *out.default_, where, path + "." + shown(key)));
     } else if (value.is_bool()) {
       out.overrides_[key] = value.as_bool() ? out.default_ : std::nullopt;
     } else if (key.find('.') != std::string::npos) {
-      return unsupported(path + "." + key, "{}: '{}.{}' is {}; expected an object, true or false", where, path, key,
-                         brief(value));
+      return unsupported(path + "." + shown(key), "{}: '{}.{}' is {}; expected an object, true or false", where, path,
+                         shown(key), brief(value));
     }
   }
   return out;

@@ -5,11 +5,12 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <tuple>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/utf8.h"
+#include "weights/message_text.h"
 
 static_assert(std::endian::native == std::endian::little, "checkpoint readers use little-endian data in place");
 
@@ -19,7 +20,6 @@ namespace {
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 constexpr size_t kMaxRank = 16;
 constexpr int kMaxHeaderDepth = 4;  // header, tensor, shape
-constexpr size_t kMaxShownName = 120;
 
 struct TypeInfo {
   std::string_view name;
@@ -42,14 +42,6 @@ constexpr auto kTypes = std::to_array<TypeInfo>({
 const TypeInfo* find_type(std::string_view name) {
   const auto at = std::ranges::find(kTypes, name, &TypeInfo::name);
   return at == kTypes.end() ? nullptr : &*at;
-}
-
-std::string shown(std::string_view name) {
-  name = name.substr(0, kMaxShownName);
-  std::string text(name.substr(0, complete_utf8_prefix(name)));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  return text;
 }
 
 struct Extent {
@@ -89,6 +81,8 @@ Result<uint64_t> read_offset(const Json& value, const std::string& file, std::st
 Result<Extent> read_entry(std::string_view name, const Json& value, uint64_t data_bytes, const std::string& file) {
   if (!value.is_object())
     return tensor_error(file, name, fmt::format("expected an object in the header, found {}", value.type_name()));
+  if (has_control_characters(name))
+    return tensor_error(file, name, fmt::format("its name of {} bytes has control characters", name.size()));
   const Json* dtype = value.find("dtype");
   if (!dtype || !dtype->is_string())
     return tensor_error(file, name,
@@ -199,8 +193,9 @@ Result<std::vector<SafetensorsEntry>> parse_safetensors(std::span<const std::byt
     extent.entry.data = data.subspan(extent.begin, extent.end - extent.begin);
     extents.push_back(std::move(extent));
   }
-  std::ranges::stable_sort(extents, [](const Extent& a, const Extent& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;  // empty tensors before what starts there
+  // Empty tensors before what starts where they do; names make the order, and so the message, the same each time.
+  std::ranges::sort(extents, [](const Extent& a, const Extent& b) {
+    return std::tie(a.begin, a.end, a.entry.name) < std::tie(b.begin, b.end, b.entry.name);
   });
   VEDETTE_RETURN_IF_ERROR(check_coverage(extents, data.size(), file));
 

@@ -68,6 +68,8 @@ std::vector<Case> metadata_cases() {
   nested += raw<uint32_t>(4) + raw<uint64_t>(0);
   GgufBuilder unknown;
   unknown.text("general.architecture", "zzz");
+  GgufBuilder control;
+  control.text("general.architecture", "a\nb");
   GgufBuilder number;
   number.u32("general.architecture", 3);
   GgufBuilder none;
@@ -107,6 +109,7 @@ std::vector<Case> metadata_cases() {
       value("gguf_alignment_huge", "general.alignment", 4, raw<uint32_t>(1u << 30),
             {"general.alignment", "1073741824"}),
       with("gguf_architecture_unknown", unknown, {"'zzz'", "supported are llama"}),
+      with("gguf_architecture_control", control, {"'a?b'", "supported are llama"}),
       with("gguf_architecture_number", number, {"general.architecture", "no string"}),
       with("gguf_architecture_missing", none, {"general.architecture", "missing"}),
       with("gguf_block_count_missing", no_blocks, {"'llama.block_count'", "missing"}),
@@ -160,6 +163,7 @@ std::vector<Case> tensor_cases() {
       changed("gguf_overlap", q, [](Tensor& t) { t.offset = 0; }, {"offset", "'blk.0.attn_q.weight'", "ends at 2048"}),
       changed("gguf_name_empty", q, [](Tensor& t) { t.name = ""; }, {"tensor 3 of 11", "empty"}),
       changed("gguf_name_bad_utf8", q, [](Tensor& t) { t.name = "a\xff"; }, {"tensor 3 of 11", "not UTF-8"}),
+      changed("gguf_name_control", q, [](Tensor& t) { t.name = "a\x01"; }, {"tensor 3 of 11", "'a?'", "control"}),
       with("gguf_name_length", long_name, {"string of 300 bytes", "255"}),
       with("gguf_tensor_twice", twice, {"'token_embd.weight'", "1 and 2"}),
       with("gguf_tensor_twice_after_renaming", mapped, {"'model.norm.weight'", "twice"}),

@@ -61,6 +61,7 @@ std::vector<Case> safetensors_cases() {
       with_header("st_header_deep", deep, 0, {"nested deeper", "4"}),
       with_header("st_header_bad_utf8", "{\"\xff\xfe\":1}", 0, {"invalid JSON", "byte"}),
       with_header("st_header_control_in_name", "{\"a\\nb\":1}", 0, {"a?b", "integer"}),
+      with_header("st_name_control", R"({"a\nb":)" + entry("F32", "[1]", "[0,4]") + "}", 4, {"a?b", "control"}),
       with_header("st_duplicate_tensor", two(entry("F32", "[1]", "[0,4]"), "1").replace(2, 1, "b"), 4,
                   {"duplicate", "'b'"}),
       with_header("st_metadata_no_object", R"({"__metadata__":[1]})", 0, {"__metadata__", "array"}),
