@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstring>
@@ -81,6 +82,16 @@ TEST(MappedFile, TruncationIsAnErrorNotASignal) {
   std::filesystem::remove(path);
   EXPECT_EQ(MappedFile::open("/nonexistent/x").error().kind, ErrorKind::kNotFound);
   EXPECT_FALSE(MappedFile::open("/tmp").ok());
+}
+
+TEST(MappedFile, APipeIsRefusedAtOnce) {
+  const std::string path = std::filesystem::temp_directory_path() / "vedette_pipe";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto opened = MappedFile::open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.error().message.find("not a regular file"), std::string::npos);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -71,12 +71,13 @@ int add_region(const std::byte* data, size_t size) {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe waits for its writer; reading a regular file is the same with it.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return not_found("", "{}: cannot open: {}", path, std::strerror(errno));
   struct stat info = {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return invalid_request("", "{}: not a regular file", path);
+    return invalid_request("", "{}: not a regular file; give the path of a file on disk", path);
   }
   std::shared_ptr<MappedFile> file(new MappedFile());
   file->path_ = path;
