@@ -169,7 +169,7 @@ Status score_window(const std::vector<int32_t>& ids, int chunk, Subject& test, S
           if (row >= first && row < last) kept.insert(kept.end(), logits.begin(), logits.end());
           return ok_status();
         },
-        first));
+        first, base->loaded.config.health));
   }
   return engine::evaluate(
       *test.loaded.decoder, ids, chunk,
@@ -185,7 +185,7 @@ Status score_window(const std::vector<int32_t>& ids, int chunk, Subject& test, S
         scores.divergence.add(base_logits, base_row, test_row);
         return ok_status();
       },
-      first);
+      first, test.loaded.config.health);
 }
 
 Json scores_json(const EvalSettings& settings, const Windows& windows, const Subject& test, const Subject* base,
@@ -275,10 +275,15 @@ Result<int> run_ids(const EvalSettings& settings) {
   VEDETTE_ASSIGN_OR_RETURN(Subject test, load_subject(settings, settings.model.model, settings.load, tokens));
   if (!settings.quiet) print_notice(subject_line(test));
   const int64_t vocab = test.loaded.decoder->spec().vocab_size;
+  for (size_t i = 0; i < settings.ids.size(); ++i) {
+    if (settings.ids[i] >= vocab)
+      return invalid_request("ids", "--ids: token id {} at place {}, {} has ids from 0 to {}", settings.ids[i], i + 1,
+                             test.name, vocab - 1);
+  }
   VEDETTE_ASSIGN_OR_RETURN(LogitsFile file, LogitsFile::create(settings.logits_file, tokens, vocab));
-  VEDETTE_RETURN_IF_ERROR(
-      engine::evaluate(*test.loaded.decoder, settings.ids, settings.load.prefill_chunk,
-                       [&](int64_t, std::span<const float> logits) { return file.append(logits); }));
+  VEDETTE_RETURN_IF_ERROR(engine::evaluate(
+      *test.loaded.decoder, settings.ids, settings.load.prefill_chunk,
+      [&](int64_t, std::span<const float> logits) { return file.append(logits); }, 0, test.loaded.config.health));
   VEDETTE_RETURN_IF_ERROR(file.close());
   Json out = Json::object();
   out.set("logits", settings.logits_file);

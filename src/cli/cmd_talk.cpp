@@ -1,6 +1,7 @@
 // `run` and `generate`: one prompt and its reply, or the interactive chat.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -112,7 +113,10 @@ Result<int> run_talk(Context& context) {
   VEDETTE_RETURN_IF_ERROR(start(context));
   Interrupts interrupts;
   VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<Talk> talk, Talk::open(settings, interrupts));
-  return settings.prompt ? run_one_shot(*talk, settings) : run_chat(*talk, settings, interrupts);
+  auto code = settings.prompt ? run_one_shot(*talk, settings) : run_chat(*talk, settings, interrupts);
+  // The engine's thread may be in the middle of a long step; nothing waits for it.
+  if (code.ok() && *code == kExitInterrupted) std::_Exit(kExitInterrupted);
+  return code;
 }
 
 }  // namespace vedette::cli

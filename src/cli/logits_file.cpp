@@ -1,10 +1,12 @@
 #include "cli/logits_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -22,7 +24,7 @@ Error write_error(const std::string& path) {
 }  // namespace
 
 LogitsFile::~LogitsFile() {
-  if (file_ != nullptr) std::remove(path_.c_str());
+  if (file_ != nullptr && !partial_.empty()) std::remove(partial_.c_str());
 }
 
 Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, int64_t vocab) {
@@ -30,7 +32,15 @@ Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, i
   out.path_ = path;
   out.rows_left_ = tokens;
   out.vocab_ = vocab;
-  out.file_.reset(std::fopen(path.c_str(), "wb"));
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    out.file_.reset(std::fopen(path.c_str(), "wb"));
+  } else {
+    const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);  // a link stays a link
+    if (!error) out.path_ = target.string();
+    out.partial_ = fmt::format("{}.{}.partial", out.path_, getpid());
+    out.file_.reset(std::fopen(out.partial_.c_str(), "wbx"));
+  }
   if (out.file_ == nullptr) return write_error(path);
   std::string header = fmt::format(R"({{"logits":{{"dtype":"F32","shape":[{},{}],"data_offsets":[0,{}]}}}})", tokens,
                                    vocab, tokens * vocab * 4);
@@ -53,8 +63,12 @@ Status LogitsFile::append(std::span<const float> row) {
 
 Status LogitsFile::close() {
   if (rows_left_ != 0) return internal_error("--logits-out", "{}: {} rows were not written", path_, rows_left_);
-  if (std::fclose(file_.release()) != 0) return write_error(path_);
-  return ok_status();
+  const bool written = std::fclose(file_.release()) == 0;
+  if (partial_.empty()) return written ? ok_status() : Status(write_error(path_));
+  if (written && std::rename(partial_.c_str(), path_.c_str()) == 0) return ok_status();
+  const Error error = write_error(path_);
+  std::remove(partial_.c_str());
+  return error;
 }
 
 }  // namespace vedette::cli

@@ -11,7 +11,9 @@
 
 namespace vedette::cli {
 
-// Rows are written as they come, so the file is never held in memory. A file that was not closed is removed.
+// Rows are written as they come, so the file is never held in memory. They go into a new file beside the one named,
+// which takes its place when closed; an unfinished one is removed. What is no regular file (a pipe) is written
+// directly.
 class LogitsFile {
  public:
   LogitsFile() = default;
@@ -26,7 +28,7 @@ class LogitsFile {
   struct Closer {
     void operator()(FILE* file) const { std::fclose(file); }
   };
-  std::string path_;
+  std::string path_, partial_;  // partial_ is empty if path_ is written directly
   int64_t rows_left_ = 0, vocab_ = 0;
   std::unique_ptr<FILE, Closer> file_;
 };

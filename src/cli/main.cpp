@@ -1,6 +1,8 @@
 // Entry point: finds the subcommand, parses its options, prints its error.
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <exception>
 #include <string>
@@ -67,10 +69,19 @@ int dispatch(std::vector<std::string> arguments) {
   return spec == nullptr ? unknown_subcommand(first) : run_subcommand(*spec, std::move(arguments));
 }
 
+// A file opened later must not become standard input or output. Open for reading: what is written fails, as it would
+// on the closed descriptor, and what is read has ended.
+void open_missing_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
+  }
+}
+
 }  // namespace
 }  // namespace vedette::cli
 
 int main(int argc, char** argv) {
+  vedette::cli::open_missing_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
   try {
     return vedette::cli::dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));

@@ -88,8 +88,9 @@ Result<std::string> read_prompt_file(const std::string& path) {
     return not_found("--prompt-file", "--prompt-file: {}: {}; name a readable file", path, std::strerror(errno));
   std::string text;
   char buffer[65536];
-  size_t count;
-  while ((count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0) {
+  size_t count = sizeof buffer;
+  while (count == sizeof buffer) {
+    count = std::fread(buffer, 1, sizeof buffer, file.get());
     text.append(buffer, count);
     if (text.size() > kMaxPromptBytes)
       return invalid_request("--prompt-file", "--prompt-file: {}: holds more than {} bytes, the most a prompt may have",

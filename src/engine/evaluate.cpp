@@ -10,7 +10,7 @@
 namespace vedette::engine {
 
 Status evaluate(models::Decoder& decoder, std::span<const int32_t> ids, int chunk, const LogitsCallback& callback,
-                int64_t first_row) {
+                int64_t first_row, const std::function<Status()>& health) {
   if (ids.empty()) return invalid_request("ids", "no token ids to evaluate");
   const int64_t vocab_size = decoder.spec().vocab_size;
   for (size_t i = 0; i < ids.size(); ++i)
@@ -32,6 +32,7 @@ Status evaluate(models::Decoder& decoder, std::span<const int32_t> ids, int chun
     builder.clear();
     builder.append(blocks, ids.subspan(static_cast<size_t>(done), static_cast<size_t>(rows)), done, first_row);
     VEDETTE_RETURN_IF_ERROR(decoder.run(builder.step()));
+    if (health) VEDETTE_RETURN_IF_ERROR(health());
     int64_t slot = 0;
     for (int64_t row = std::max(done, first_row); row < done + rows; ++row)
       VEDETTE_RETURN_IF_ERROR(callback(row, decoder.logits(slot++)));

@@ -16,8 +16,8 @@ using LogitsCallback = std::function<Status(int64_t row, std::span<const float> 
 // Runs ids as one sequence from position 0 in steps of at most `chunk` rows (lowered to what the decoder was loaded
 // for) and calls back for every row from first_row on, in order. Uses the decoder's K/V from its start: no other
 // user of it at the same time. Errors: kInvalidRequest (ids outside the vocabulary, an empty run), kOutOfBudget
-// (longer than the K/V pool).
+// (longer than the K/V pool). health (EngineConfig's) is asked after every step, before its logits are handed out.
 Status evaluate(models::Decoder& decoder, std::span<const int32_t> ids, int chunk, const LogitsCallback& callback,
-                int64_t first_row = 0);
+                int64_t first_row = 0, const std::function<Status()>& health = {});
 
 }  // namespace vedette::engine

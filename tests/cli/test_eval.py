@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import struct
+import subprocess
 
 import pytest
 
-from conftest import FIXTURES
+from conftest import BINARY, FIXTURES
 
 TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness. " * 12
 
@@ -79,3 +81,29 @@ def test_bad_requests(vedette, smollm2, llama):
         assert result.code == code, arguments
         assert expected in result.error_line()
     assert not (vedette.folder / "o").exists()
+
+
+def test_a_failed_run_leaves_the_old_file(vedette, llama):
+    kept = vedette.folder / "kept.safetensors"
+    kept.write_text("precious")
+    result = vedette("eval", "-m", llama, "--ids", "1,2,1000", "--logits-out", kept.name, "-q")
+    assert result.code == 1
+    assert "--ids: token id 1000 at place 3" in result.error_line()
+    assert kept.read_text() == "precious"
+    assert vedette("eval", "-m", llama, "--ids", "1,2", "--logits-out", kept.name, "-q").code == 0
+    assert read_safetensors(kept)["logits"][0] == [2, 320]
+    assert os.listdir(vedette.folder) == [kept.name]
+
+
+def test_a_file_cut_while_it_is_read_gives_no_number(smollm2, tmp_path):
+    model = tmp_path / "cut.gguf"
+    shutil.copy(smollm2, model)
+    (tmp_path / "text.txt").write_text(TEXT * 100)
+    process = subprocess.Popen([BINARY, "eval", "-m", model, "--perplexity", tmp_path / "text.txt", "--repack", "off",
+                                "--window", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    process.stderr.readline()  # loaded
+    os.truncate(model, 1 << 20)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 1 and out == b""
+    assert b"was truncated after it was opened" in err

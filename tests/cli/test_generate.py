@@ -166,3 +166,21 @@ def test_a_closed_pipe_ends_the_reply(smollm2, tmp_path):
     process.stdout.close()
     assert process.wait(timeout=30) == 1
     assert b"standard output cannot be written" in process.stderr.read()
+
+
+def test_a_second_interrupt_waits_for_nothing(smollm2, tmp_path):
+    process = subprocess.Popen([BINARY, "generate", "-m", smollm2, "-p", "word " * 6000, "--prefill-chunk-size", "7000"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    process.stderr.readline()  # loaded
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=5) == 130
+
+
+def test_without_standard_input(smollm2, tmp_path):
+    done = subprocess.run(["sh", "-c", 'exec "$0" generate -m "$1" -n 5 -q <&-', BINARY, smollm2], capture_output=True,
+                          env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout == b""
