@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "weights/affine_pack.h"
 #include "weights/quantization.h"
 
@@ -39,12 +40,34 @@ class Planner {
     for (const auto& [name, tensor] : checkpoint_.tensors) plan_.tensors.push_back(place(name, tensor));
     if (plan_.tensors.empty())
       return invalid_request("", "{}: 0 tensors; there is nothing to convert", checkpoint_.path);
+    VEDETTE_RETURN_IF_ERROR(check_quantized());
     assign_shards();
     describe();
     return std::move(plan_);
   }
 
  private:
+  // Layer weights whose rows are no whole number of groups stay as they are; that is said, and refused if it is all.
+  Status check_quantized() const {
+    if (!options_.bits) return ok_status();
+    std::string names;
+    int64_t left = 0;
+    bool any_packed = false;
+    for (const OutputTensor& tensor : plan_.tensors) {
+      any_packed = any_packed || tensor.form != OutputForm::kDense;
+      if (tensor.form != OutputForm::kDense || !is_layer_weight(checkpoint_, tensor.data.name, *tensor.source))
+        continue;
+      if (left++ < 4)
+        names += fmt::format("{}{} ({} columns)", left == 1 ? "" : ", ", tensor.data.name, tensor.source->matrix.cols);
+    }
+    if (left > 4) names += fmt::format(" and {} more", left - 4);
+    if (!any_packed)
+      return invalid_request("--q-group-size", "{}: groups of {} fit no layer weight: {}; choose a smaller group",
+                             checkpoint_.path, group_, left > 0 ? names : "there are none");
+    if (left > 0) log::warning("groups of {} do not fit {}: not quantized", group_, names);
+    return ok_status();
+  }
+
   Status check_options() {
     if (options_.bits && !is_affine_bits(*options_.bits))
       return invalid_request("--q-bits", "--q-bits {}: 2, 3, 4, 5, 6 and 8 are supported", *options_.bits);

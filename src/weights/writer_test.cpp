@@ -168,6 +168,11 @@ TEST(Convert, QuantizesLinearAndEmbeddingWeightsOnly) {
   const auto after = *to_float(*converted->find("model.layers.0.mlp.up_proj.weight"));
   // A step of 0.2 / 63, and the rounding of scales and biases to bfloat16.
   for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 0.0045f) << i;
+  // Groups of 128 fit nothing here: refused, not a folder that only says it is quantized.
+  options.group = 128;
+  const Status none = convert_checkpoint(*source, folder.path("q128"), options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("groups of 128 fit no layer weight"), std::string::npos) << none.error().message;
   // The converted one converts again, unchanged.
   ASSERT_TRUE(convert_checkpoint(*converted, folder.path("again"), {}).ok());
   auto again = open_checkpoint(folder.path("again"));
