@@ -96,7 +96,7 @@ VtStatus vt_tokenizer_decode(const VtTokenizer* tokenizer, const uint32_t* ids, 
 
 typedef struct VtTemplate VtTemplate;
 
-/* A chat template. *error names line and column. */
+/* A chat template, checked to be UTF-8 and within limits of size and shape. *error names line and column. */
 VtStatus vt_template_parse(const uint8_t* source, size_t size, VtTemplate** out, VtBytes* error);
 void vt_template_free(VtTemplate* chat_template);
 /* variables: a JSON object. now: seconds since 1970 for strftime_now (local time), negative for the clock's. */

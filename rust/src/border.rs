@@ -128,6 +128,28 @@ pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Fai
     failure.status
 }
 
+/// Stack for work that recurses over a template's tree or values; memory is taken only where it is used.
+const LARGE_STACK: usize = 256 << 20;
+
+/// Runs `body` on a thread of its own with a large stack. A panic there goes on here.
+pub fn on_large_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        let guarded = || {
+            GUARDED.set(true);
+            body()
+        };
+        let thread = std::thread::Builder::new()
+            .name("template".to_string())
+            .stack_size(LARGE_STACK)
+            .spawn_scoped(scope, guarded)
+            .map_err(|error| Failure {
+                status: PANIC,
+                text: format!("expected {} MiB of address space for a thread's stack: {error}", LARGE_STACK >> 20),
+            })?;
+        thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    })
+}
+
 thread_local! {
     /// Whether a panic on this thread is caught and reported by [`guard`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };

@@ -1,7 +1,8 @@
 //! Chat templates as transformers renders them: its Jinja environment, rebuilt on minijinja.
 
-use crate::border::{borrow, borrow_str, guard, Failure, VtBytes, RAISED};
-use crate::python;
+use crate::border::{borrow, guard, on_large_stack, Failure, VtBytes, RAISED};
+use crate::{python, template_source, values};
+use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 use std::borrow::Cow;
 
@@ -12,6 +13,8 @@ const FUEL: u64 = 10_000_000;
 
 pub struct VtTemplate {
     environment: Environment<'static>,
+    /// As given, to show lines of.
+    source: String,
 }
 
 /// Marks an error as the template's own raise_exception.
@@ -31,7 +34,7 @@ fn raise_exception(message: Value) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, text.clone()).with_source(Raised(text)))
 }
 
-fn environment(source: String) -> Result<Environment<'static>, Error> {
+fn environment(source: String, syntax: &SyntaxConfig) -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
     environment.set_debug(true);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -45,22 +48,31 @@ fn environment(source: String) -> Result<Environment<'static>, Error> {
         value.is_undefined() || matches!(value.kind(), Seq | String | Map)
     });
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
-    environment.set_syntax(minijinja::syntax::SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter(template_source::BOUNDED, values::bounded);
+    environment.add_filter(template_source::KEPT, values::kept);
+    environment.set_syntax(syntax.clone());
     environment.add_template_owned(NAME, source)?;
     Ok(environment)
 }
 
 impl VtTemplate {
-    fn parse(source: &str) -> Result<VtTemplate, Failure> {
-        let source = scope_generation_blocks(source);
-        match environment(source.clone()) {
-            Ok(environment) => Ok(VtTemplate { environment }),
-            Err(error) => {
+    fn parse(source: &[u8]) -> Result<VtTemplate, Failure> {
+        let source = std::str::from_utf8(source).map_err(|error| {
+            let at = error.valid_up_to();
+            Failure::invalid(format!("expected UTF-8 text, found an invalid byte at {at}; save the template as UTF-8"))
+        })?;
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+        template_source::check(source, &syntax)?;
+        let scoped = template_source::scope_generation_blocks(source, &syntax);
+        // The text as given is read first, for the positions in its errors.
+        let bounded = template_source::bound_assignments(&scoped, &syntax);
+        let environment =
+            environment(scoped, &syntax).and_then(|_| environment(bounded, &syntax)).map_err(|error| {
                 let line = error.line().unwrap_or(1);
-                let column = error.range().map_or(1, |range| column_of(&source, range.start));
-                Err(Failure::invalid(format!("line {line}, column {column}: {}", describe(&error))))
-            }
-        }
+                let column = error.range().map_or(1, |range| column_of(source, range.start));
+                Failure::invalid(format!("line {line}, column {column}: {}", describe(&error)))
+            })?;
+        Ok(VtTemplate { environment, source: source.to_string() })
     }
 
     fn render(&self, variables: &[u8], now: i64) -> Result<String, Failure> {
@@ -78,9 +90,8 @@ impl VtTemplate {
                 return Failure { status: RAISED, text };
             }
             let line = error.line().unwrap_or(0);
-            let source = error.template_source().unwrap_or("");
             let excerpt: String =
-                source.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().chars().take(120).collect();
+                self.source.lines().nth(line.saturating_sub(1)).unwrap_or("").trim().chars().take(120).collect();
             Failure::invalid(format!("line {line}: {} in: {excerpt}", describe(&error)))
         })
     }
@@ -115,77 +126,6 @@ fn raised_text(error: &Error) -> Option<String> {
 fn column_of(source: &str, offset: usize) -> usize {
     let before = source.get(..offset).unwrap_or(source);
     before.chars().rev().take_while(|c| *c != '\n').count() + 1
-}
-
-/// `{% generation %}` blocks mark the assistant's own text for training and render as their body, in a scope of their
-/// own. They become `with` blocks of the same length, so positions in messages stay true.
-fn scope_generation_blocks(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%").into_iter().chain(rest.find("{#")).chain(rest.find("{{")).min() {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let close = match &rest[..2] {
-            "{#" => "#}",
-            "{{" => "}}",
-            _ => "%}",
-        };
-        let end = if close == "#}" { rest.find(close).map(|at| at + 2) } else { end_of_code(rest, close) };
-        let Some(end) = end else { break };
-        let tag = &rest[..end];
-        rest = &rest[end..];
-        let name = if close == "%}" { tag_name(tag) } else { "" };
-        match name {
-            "generation" => out.push_str(&tag.replacen("generation", "with      ", 1)),
-            "endgeneration" => out.push_str(&tag.replacen("endgeneration", "endwith      ", 1)),
-            _ => out.push_str(tag),
-        }
-        if name == "raw" {
-            let stop = end_of_raw(rest);
-            out.push_str(&rest[..stop]);
-            rest = &rest[stop..];
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The tag's only word, or its first.
-fn tag_name(tag: &str) -> &str {
-    let inner = tag[2..tag.len() - 2].trim_start_matches(['-', '+']).trim_start();
-    let end = inner.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(inner.len());
-    &inner[..end]
-}
-
-fn end_of_raw(text: &str) -> usize {
-    let mut from = 0;
-    while let Some(at) = text[from..].find("{%") {
-        let start = from + at;
-        match text[start..].find("%}") {
-            Some(end) if tag_name(&text[start..start + end + 2]) == "endraw" => return start,
-            Some(_) => from = start + 2,
-            None => break,
-        }
-    }
-    text.len()
-}
-
-/// Where code that begins `text` is closed, quotes heeded.
-fn end_of_code(text: &str, close: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut quote = None;
-    let mut at = 2;
-    while at < bytes.len() {
-        match (quote, bytes[at]) {
-            (Some(_), b'\\') => at += 1,
-            (Some(open), byte) if byte == open => quote = None,
-            (None, byte @ (b'"' | b'\'')) => quote = Some(byte),
-            (None, _) if bytes[at..].starts_with(close.as_bytes()) => return Some(at + 2),
-            _ => {}
-        }
-        at += 1;
-    }
-    None
 }
 
 /// strftime of local time; negative seconds mean the clock's.
@@ -223,7 +163,10 @@ pub unsafe extern "C" fn vt_template_parse(
 ) -> i32 {
     guard(
         error,
-        || VtTemplate::parse(borrow_str(source, size)?),
+        || {
+            let source = borrow(source, size);
+            on_large_stack(|| VtTemplate::parse(source))
+        },
         |template| out.write(Box::into_raw(Box::new(template))),
     )
 }
@@ -244,5 +187,12 @@ pub unsafe extern "C" fn vt_template_render(
     out: *mut VtBytes,
     error: *mut VtBytes,
 ) -> i32 {
-    guard(error, || (*template).render(borrow(variables, size), now), |text| out.write(text.into_bytes().into()))
+    guard(
+        error,
+        || {
+            let (template, variables) = (&*template, borrow(variables, size));
+            on_large_stack(|| template.render(variables, now))
+        },
+        |text| out.write(text.into_bytes().into()),
+    )
 }

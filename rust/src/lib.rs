@@ -6,4 +6,6 @@ mod bpe;
 mod chat_template;
 mod grammar;
 mod python;
+mod template_source;
 mod tokenizer;
+mod values;

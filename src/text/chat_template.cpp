@@ -1,7 +1,6 @@
 #include "text/chat_template.h"
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "text/rust_bridge.h"
 
 namespace vedette::text {
@@ -16,10 +15,9 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
-  const std::string text = repair_utf8(source);
   VtTemplate* raw = nullptr;
   VtBytes error;
-  const VtStatus status = vt_template_parse(bytes_of(text), text.size(), &raw, &error);
+  const VtStatus status = vt_template_parse(bytes_of(source), source.size(), &raw, &error);
   if (status != kVtOk) return rust_error(status, error, ErrorKind::kCorruptFile, "chat template");
   return ChatTemplate(std::make_unique<Impl>(Impl{RustTemplate(raw)}));
 }
@@ -49,7 +47,9 @@ Result<std::string> ChatTemplate::render(const ChatRenderInput& input) const {
   const VtStatus status = vt_template_render(impl_->chat_template.get(), bytes_of(variables), variables.size(),
                                              input.now.value_or(-1), &text, &error);
   if (status == kVtOk) return take(text);
-  return rust_error(status, error, ErrorKind::kInvalidRequest, status == kVtRaised ? "" : "chat template");
+  Error refused = rust_error(status, error, ErrorKind::kInvalidRequest, "chat template");
+  if (status == kVtRaised) refused.message += " (the template refuses these messages: change them or the template)";
+  return refused;
 }
 
 }  // namespace vedette::text

@@ -25,7 +25,8 @@ struct ChatRenderInput {
 // Immutable after creation; any thread.
 class ChatTemplate {
  public:
-  // Errors: kCorruptFile with line and column of a syntax error.
+  // Errors: kCorruptFile for a text that is not UTF-8, for a syntax error with its line and column, and for a template
+  // beyond the limits on size and shape.
   static Result<ChatTemplate> parse(std::string_view source);
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
