@@ -253,6 +253,11 @@ std::vector<std::string> OptionValues::texts(std::string_view name) const {
   return texts == nullptr ? std::vector<std::string>() : *texts;
 }
 
+std::string_view OptionValues::source(std::string_view name) const {
+  auto found = values_.find(name);
+  return found == values_.end() ? "default" : std::string_view(found->second.source);
+}
+
 Status OptionValues::check_all_read() const {
   for (const auto& [name, value] : values_) {
     if (read_.contains(name)) continue;

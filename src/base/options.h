@@ -80,6 +80,8 @@ class OptionValues {
   std::optional<double> number(std::string_view name) const;
   std::optional<std::string> text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
+  // Where a set option comes from, for messages: "command line" or a variable's name; "default" if it was not set.
+  std::string_view source(std::string_view name) const;
 
   // Errors if an option was set and never read.
   Status check_all_read() const;

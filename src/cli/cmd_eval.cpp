@@ -25,6 +25,7 @@ struct EvalSettings {
   ModelSettings model;
   engine::LoadOptions load;
   std::string text_file, against, logits_file;
+  bool windows_given = false;
   std::optional<std::string> against_compute;
   std::vector<int32_t> ids;
   int64_t window = 512;
@@ -63,6 +64,10 @@ bool is_compute_mode(const std::string& text) {
 }
 
 Status check_combination(const EvalSettings& settings, bool has_ids) {
+  if (has_ids && !settings.text_file.empty())
+    return invalid_request("--ids", "--perplexity and --ids exclude each other; choose one");
+  if (has_ids && settings.windows_given)
+    return invalid_request("--window", "--window and --max-windows belong to --perplexity; leave them out with --ids");
   if (has_ids == !settings.text_file.empty())
     return invalid_request("--perplexity", "eval needs either --perplexity FILE or --ids LIST with --logits-out FILE");
   if (has_ids == settings.logits_file.empty())
@@ -81,6 +86,9 @@ Result<EvalSettings> read_eval(const OptionValues& options) {
   VEDETTE_ASSIGN_OR_RETURN(settings.load, read_compute(options));
   settings.text_file = options.text("--perplexity").value_or("");
   settings.against = options.text("--kl-against").value_or("");
+  if (options.given("--kl-against") && settings.against.empty())
+    return invalid_request("--kl-against", "--kl-against: expected a model or i8, i16, f32, found an empty text");
+  settings.windows_given = options.given("--window") || options.given("--max-windows");
   settings.against_compute = options.text("--against-compute");
   settings.logits_file = options.text("--logits-out").value_or("");
   settings.window = options.integer("--window").value_or(512);
@@ -95,6 +103,14 @@ Result<EvalSettings> read_eval(const OptionValues& options) {
   return settings;
 }
 
+// The context is as long as what is evaluated; --ctx-size is no option here.
+Error with_own_option(Error error, const EvalSettings& settings) {
+  constexpr std::string_view kOther = "lower --ctx-size";
+  if (const size_t at = error.message.find(kOther); at != std::string::npos)
+    error.message.replace(at, kOther.size(), settings.ids.empty() ? "lower --window" : "shorten --ids");
+  return error;
+}
+
 Result<Subject> load_subject(const EvalSettings& settings, const std::string& model, engine::LoadOptions load,
                              int64_t tokens) {
   Subject subject;
@@ -107,7 +123,9 @@ Result<Subject> load_subject(const EvalSettings& settings, const std::string& mo
   load.max_logit_rows = load.prefill_chunk;
   ProgressBar bar("loading " + subject.name, !settings.quiet);
   load.progress = [&](int64_t done, int64_t total) { bar.update(done, total); };
-  VEDETTE_ASSIGN_OR_RETURN(subject.loaded, engine::load_decoder(subject.checkpoint, load));
+  auto loaded = engine::load_decoder(subject.checkpoint, load);
+  if (!loaded.ok()) return with_own_option(std::move(loaded).error(), settings);
+  subject.loaded = std::move(*loaded);
   return subject;
 }
 
@@ -131,18 +149,23 @@ struct Windows {
   }
 };
 
-Result<Windows> cut_windows(const EvalSettings& settings, const weights::Checkpoint& checkpoint) {
-  VEDETTE_ASSIGN_OR_RETURN(std::string text, read_prompt_file(settings.text_file));
+Result<Windows> cut_windows(const EvalSettings& settings, const weights::Checkpoint& checkpoint, int64_t vocab_size) {
+  VEDETTE_ASSIGN_OR_RETURN(std::string text, read_prompt_file(settings.text_file, "--perplexity"));
   VEDETTE_RETURN_IF_ERROR(check_prompt_text(text, settings.text_file));
   VEDETTE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::create(checkpoint.tokenizer));
   Windows windows;
   windows.window = settings.window;
   VEDETTE_ASSIGN_OR_RETURN(windows.ids, tokenizer.encode(text));
   if (!windows.ids.empty() && tokenizer.bos() == windows.ids.front()) windows.bos = tokenizer.bos();
+  for (const int32_t id : windows.ids) {
+    if (id >= vocab_size)
+      return corrupt_file("", "the checkpoint's tokenizer made token id {} of the text, the model has ids from 0 to {}",
+                          id, vocab_size - 1);
+  }
   const int64_t tokens = static_cast<int64_t>(windows.ids.size());
   windows.count = tokens / settings.window;
   if (windows.count == 0) {
-    return invalid_request("--window",
+    return invalid_request("window",
                            "{}: the text has {} tokens, a window needs {}; lower --window or take a longer text",
                            settings.text_file, tokens, settings.window);
   }
@@ -244,7 +267,8 @@ Result<Subject> load_other(const EvalSettings& settings) {
 
 Result<int> run_text(const EvalSettings& settings) {
   VEDETTE_ASSIGN_OR_RETURN(Subject test, load_subject(settings, settings.model.model, settings.load, settings.window));
-  VEDETTE_ASSIGN_OR_RETURN(const Windows windows, cut_windows(settings, test.checkpoint));
+  VEDETTE_ASSIGN_OR_RETURN(const Windows windows,
+                           cut_windows(settings, test.checkpoint, test.loaded.decoder->spec().vocab_size));
   std::optional<Subject> base;
   if (!settings.against.empty()) {
     VEDETTE_ASSIGN_OR_RETURN(base, load_other(settings));

@@ -100,7 +100,8 @@ Result<int> run_help(Context& context) {
   const std::string name = context.operands.empty() ? "" : context.operands.front();
   const SubcommandSpec* subcommand = find_subcommand(name);
   if (!name.empty() && subcommand == nullptr)
-    return not_found("", "help: there is no subcommand '{}'; `vedette help` lists them", name);
+    return invalid_request("--help", "help: there is no subcommand '{}'; `vedette help` lists them",
+                           name.substr(0, 60));
   if (subcommand != nullptr && subcommand->state != OptionState::kActive)
     return unsupported("", "{}: {}", subcommand->name, subcommand->note);
   VEDETTE_RETURN_IF_ERROR(print(markdown ? options_markdown() : help_text(name)));

@@ -28,9 +28,9 @@ void add_option(CLI::App& app, const OptionSpec& option, std::map<const OptionSp
   added[&option] = entry;
 }
 
-Error unknown_word(const SubcommandSpec& subcommand, const std::string& word) {
+Error unknown_word(const SubcommandSpec& subcommand, const std::string& word, bool after_mark = false) {
   const std::string spelling = word.substr(0, word.find('='));
-  if (!spelling.starts_with('-')) {
+  if (!spelling.starts_with('-') || after_mark) {
     return invalid_request("", "vedette {}: unexpected word '{}'{}", subcommand.name,
                            repair_utf8(spelling.substr(0, 60)),
                            subcommand.operand.empty() ? "; it takes options only" : "");
@@ -55,13 +55,14 @@ Error from_parse_error(const SubcommandSpec& subcommand, const CLI::ParseError& 
 
 // Words without an option: a subcommand with a single operand takes it as the value of the option named in the table.
 Status take_operands(const SubcommandSpec& subcommand, const std::vector<std::string>& words, Context& context) {
-  for (const std::string& word : words) {
-    if (word == "--") continue;
-    if (word.size() > 1 && word.starts_with('-')) return unknown_word(subcommand, word);
+  const auto mark = std::ranges::find(words, "--");  // what follows it is no option
+  for (auto word = words.begin(); word != mark; ++word) {
+    if (word->size() > 1 && word->starts_with('-')) return unknown_word(subcommand, *word);
   }
-  for (const std::string& word : words) {
-    if (word == "--") continue;
-    if (subcommand.operand.empty() || !context.operands.empty()) return unknown_word(subcommand, word);
+  for (auto at = words.begin(); at != words.end(); ++at) {
+    const std::string& word = *at;
+    if (at == mark) continue;
+    if (subcommand.operand.empty() || !context.operands.empty()) return unknown_word(subcommand, word, at > mark);
     context.operands.push_back(word);
   }
   if (subcommand.operand_option.empty() || context.operands.empty()) return ok_status();

@@ -82,10 +82,9 @@ Status check_prompt_text(std::string_view text, std::string_view where) {
                          static_cast<unsigned char>(text[std::min(at, text.size() - 1)]), at);
 }
 
-Result<std::string> read_prompt_file(const std::string& path) {
+Result<std::string> read_prompt_file(const std::string& path, std::string_view option) {
   std::unique_ptr<FILE, CloseFile> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
-  if (file == nullptr)
-    return not_found("--prompt-file", "--prompt-file: {}: {}; name a readable file", path, std::strerror(errno));
+  if (file == nullptr) return not_found("", "{}: {}: {}; name a readable file", option, path, std::strerror(errno));
   std::string text;
   char buffer[65536];
   size_t count = sizeof buffer;
@@ -93,11 +92,11 @@ Result<std::string> read_prompt_file(const std::string& path) {
     count = std::fread(buffer, 1, sizeof buffer, file.get());
     text.append(buffer, count);
     if (text.size() > kMaxPromptBytes)
-      return invalid_request("--prompt-file", "--prompt-file: {}: holds more than {} bytes, the most a prompt may have",
-                             path, kMaxPromptBytes);
+      return invalid_request("", "{}: {}: holds more than {} bytes, the most that is read", option, path,
+                             kMaxPromptBytes);
   }
   if (std::ferror(file.get()) != 0)
-    return unavailable("--prompt-file", "--prompt-file: {}: cannot be read; name a readable file", path);
+    return unavailable("", "{}: {}: cannot be read; name a readable file", option, path);
   return text;
 }
 

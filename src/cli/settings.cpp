@@ -50,8 +50,9 @@ ModelSettings read_model(const OptionValues& options) {
 Result<std::optional<ops::DType>> read_kv_type(const OptionValues& options) {
   const auto mode = options.text("--kv-cache-mode");
   auto keys = options.text("--cache-type-k"), values = options.text("--cache-type-v");
-  if (!keys && !values) keys = values = mode;
-  if (!keys && !values) return std::optional<ops::DType>();
+  if (!keys && !values && !mode) return std::optional<ops::DType>();
+  if (!keys) keys = mode;
+  if (!values) values = mode;
   // A side that is not named stays f16.
   const auto key_type = kv_type(keys.value_or("f16")), value_type = kv_type(values.value_or("f16"));
   if (key_type != value_type) {
@@ -119,8 +120,9 @@ Result<MemorySettings> read_memory(const OptionValues& options) {
   if (auto text = options.text("--memory-limit")) {
     settings.limit_bytes = parse_size(*text);
     if (!settings.limit_bytes) {
-      return invalid_request("--memory-limit", "--memory-limit: expected bytes or a size as 8GB or 512MiB, found '{}'",
-                             *text);
+      return invalid_request("--memory-limit",
+                             "--memory-limit ({}): expected bytes or a size as 8GB or 512MiB, found '{}'",
+                             options.source("--memory-limit"), text->substr(0, 60));
     }
     if (*settings.limit_bytes == 0) settings.limit_bytes.reset();
   }

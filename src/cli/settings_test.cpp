@@ -36,7 +36,10 @@ TEST(Settings, KvTypesMustAgree) {
   EXPECT_EQ(*read_kv_type(with({})), std::nullopt);
   EXPECT_EQ(*read_kv_type(with({{"--kv-cache-mode", "f32"}})), ops::DType::kF32);
   EXPECT_EQ(*read_kv_type(with({{"--cache-type-k", "bf16"}, {"--cache-type-v", "bf16"}})), ops::DType::kBF16);
-  EXPECT_EQ(*read_kv_type(with({{"--cache-type-k", "fp16"}, {"--kv-cache-mode", "f32"}})), ops::DType::kF16);
+  EXPECT_EQ(*read_kv_type(with({{"--cache-type-k", "f32"}, {"--kv-cache-mode", "f32"}})), ops::DType::kF32);
+  auto overridden = read_kv_type(with({{"--cache-type-v", "f16"}, {"--kv-cache-mode", "f32"}}));
+  ASSERT_FALSE(overridden.ok());
+  EXPECT_NE(overridden.error().message.find("--cache-type-k f32 with --cache-type-v f16"), std::string::npos);
   auto mixed = read_kv_type(with({{"--cache-type-k", "f32"}}));
   ASSERT_FALSE(mixed.ok());
   EXPECT_NE(mixed.error().message.find("--cache-type-k f32 with --cache-type-v f16"), std::string::npos);

@@ -41,19 +41,48 @@ class EventQueue {
   std::deque<engine::Event> events_;
 };
 
+// A number of generation_config.json; absent or null: fallback.
+Result<double> config_number(const Json& config, const char* key, double fallback, double most) {
+  const Json* value = config.find(key);
+  if (value == nullptr || value->is_null()) return fallback;
+  if (!value->is_number() || !(value->as_double() >= 0 && value->as_double() <= most))
+    return corrupt_file(key,
+                        "generation_config.json: {}: expected a number from 0 to {}, found {}; correct it, or give "
+                        "the value as an option to `generate`",
+                        key, most, value->dump().substr(0, 60));
+  return value->as_double();
+}
+
 // generation_config.json's sampling, where it asks for sampling and the command line said nothing.
-void apply_generation_config(const Json& config, const TalkSettings& settings, sampling::SamplingParams& params) {
+Status apply_generation_config(const Json& config, const TalkSettings& settings, sampling::SamplingParams& params) {
   const Json* samples = config.find("do_sample");
-  if (samples == nullptr || !samples->is_bool() || !samples->as_bool()) return;
-  auto number = [&](const char* key) -> std::optional<double> {
-    const Json* value = config.find(key);
-    if (value == nullptr || !value->is_number()) return std::nullopt;
-    return value->as_double();
-  };
-  if (!settings.temperature_given) params.temperature = number("temperature").value_or(1.0);
-  if (!settings.top_k_given) params.top_k = static_cast<int64_t>(number("top_k").value_or(0));
-  if (!settings.top_p_given) params.top_p = number("top_p").value_or(1.0);
-  if (!settings.min_p_given) params.min_p = number("min_p").value_or(0.0);
+  if (samples == nullptr || samples->is_null()) return ok_status();
+  if (!samples->is_bool())
+    return corrupt_file("do_sample", "generation_config.json: do_sample: expected true or false, found {}; correct it",
+                        samples->dump().substr(0, 60));
+  if (!samples->as_bool()) return ok_status();
+  VEDETTE_ASSIGN_OR_RETURN(const double temperature, config_number(config, "temperature", 1, 100));
+  VEDETTE_ASSIGN_OR_RETURN(const double top_k, config_number(config, "top_k", 0, 1e9));
+  VEDETTE_ASSIGN_OR_RETURN(const double top_p, config_number(config, "top_p", 1, 1));
+  VEDETTE_ASSIGN_OR_RETURN(const double min_p, config_number(config, "min_p", 0, 1));
+  if (!settings.temperature_given) params.temperature = temperature;
+  if (!settings.top_k_given) params.top_k = static_cast<int64_t>(top_k);
+  if (!settings.top_p_given) params.top_p = top_p;
+  if (!settings.min_p_given) params.min_p = min_p;
+  return ok_status();
+}
+
+// A token id beyond the model's is the checkpoint's fault, not the prompt's.
+Result<Prompt> within_vocabulary(Result<Prompt> prompt, int64_t vocab_size) {
+  if (!prompt.ok()) return prompt;
+  for (const int32_t id : prompt->ids) {
+    if (id >= vocab_size)
+      return corrupt_file("",
+                          "the checkpoint's tokenizer made token id {} of the prompt, the model has ids from 0 to {} "
+                          "(vocab_size {}); the tokenizer and the weights do not belong together",
+                          id, vocab_size - 1, vocab_size);
+  }
+  return prompt;
 }
 
 // --estimate-memory: the rendered prompt and what may follow it, against the budget.
@@ -90,13 +119,15 @@ Status preflight(const TalkSettings& settings, const weights::Checkpoint& checkp
 Status apply_memory_limit(const TalkSettings& settings, const weights::Checkpoint& checkpoint,
                           engine::LoadOptions& load) {
   if (!settings.memory.limit_bytes || settings.force) return ok_status();
-  const int64_t left =
-      static_cast<int64_t>(static_cast<double>(*settings.memory.limit_bytes) / settings.memory.headroom) -
-      checkpoint.tensor_bytes;
+  const double limit = static_cast<double>(*settings.memory.limit_bytes);
+  const int64_t left = static_cast<int64_t>(limit / settings.memory.headroom) - checkpoint.tensor_bytes;
   if (left <= 0) {
-    return out_of_budget(
-        "--memory-limit", "the weights take {}, --memory-limit allows {}; raise it or take a smaller model",
-        engine::format_bytes(checkpoint.tensor_bytes), engine::format_bytes(*settings.memory.limit_bytes));
+    const double total = static_cast<double>(checkpoint.tensor_bytes) * settings.memory.headroom;
+    return out_of_budget("memory_limit",
+                         "the weights take {} with a headroom of {}, --memory-limit allows {}; raise it or take a "
+                         "smaller model",
+                         engine::format_bytes(static_cast<int64_t>(total)), settings.memory.headroom,
+                         engine::format_bytes(*settings.memory.limit_bytes));
   }
   load.kv_budget_bytes = left;
   return ok_status();
@@ -151,7 +182,7 @@ Result<std::unique_ptr<Talk>> Talk::open(const TalkSettings& settings, Interrupt
   std::unique_ptr<Talk> talk(new Talk(settings, interrupts, std::move(prompts), std::move(*model)));
   talk->name_ = resolved.name;
   if (settings.sampling_from_model) {
-    apply_generation_config(checkpoint.generation_config, settings, talk->sampling_);
+    VEDETTE_RETURN_IF_ERROR(apply_generation_config(checkpoint.generation_config, settings, talk->sampling_));
     VEDETTE_RETURN_IF_ERROR(sampling::validate(talk->sampling_));
   }
   if (!settings.quiet) print_notice(start_line(resolved.name, talk->report()));
@@ -164,11 +195,12 @@ Result<std::unique_ptr<Talk>> Talk::open(const TalkSettings& settings, Interrupt
 }
 
 Result<Prompt> Talk::prompt_for(const Json& messages) const {
-  return prompts_.conversation(messages, model_.engine->tokenizer());
+  return within_vocabulary(prompts_.conversation(messages, model_.engine->tokenizer()),
+                           model_.engine->spec().vocab_size);
 }
 
 Result<Prompt> Talk::prompt_for(const std::string& text) const {
-  return prompts_.plain(text, model_.engine->tokenizer());
+  return within_vocabulary(prompts_.plain(text, model_.engine->tokenizer()), model_.engine->spec().vocab_size);
 }
 
 Result<Reply> Talk::reply(const Prompt& prompt, const std::function<Status(const ReplyPart&)>& on_part) {

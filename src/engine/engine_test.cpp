@@ -114,7 +114,8 @@ TEST_F(Engines, AFullContextEndsWithLength) {
   EXPECT_TRUE(out.last.max_tokens_clamped);
   const auto refused = engine->submit(request(128, 1), [](const Event&) {});
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().message, "prompt is too long: 128 tokens > 127 maximum");
+  EXPECT_EQ(refused.error().message,
+            "prompt is too long: 128 tokens > 127 maximum; shorten it or raise the context length (--ctx-size)");
 }
 
 TEST_F(Engines, EndTokensEndARequestWithoutTheirText) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "models/registry.h"
 #include "ops/cpu/cpu_backend.h"
 
@@ -78,12 +80,35 @@ Result<KvPlan> plan_memory(const weights::Checkpoint& checkpoint, const LoadOpti
   return plan;
 }
 
-void add_ids(const Json* value, std::vector<int32_t>& ids) {
-  if (!value) return;
-  if (value->is_int()) ids.push_back(static_cast<int32_t>(value->as_int()));
-  if (value->is_array())
-    for (const Json& item : value->as_array())
-      if (item.is_int()) ids.push_back(static_cast<int32_t>(item.as_int()));
+Status add_id(const Json& value, const std::string& where, std::vector<int32_t>& ids) {
+  const bool in_range = value.is_int() && value.as_int() >= -1 && value.as_int() <= std::numeric_limits<int32_t>::max();
+  if (!in_range)
+    return corrupt_file("eos_token_id", "{}: eos_token_id: expected a token id or a list of them, found {}; correct it",
+                        where, value.dump().substr(0, 60));
+  if (value.as_int() >= 0) ids.push_back(static_cast<int32_t>(value.as_int()));
+  return ok_status();
+}
+
+Status add_ids(const Json& config, const std::string& where, std::vector<int32_t>& ids) {
+  if (!config.is_null() && !config.is_object())
+    return corrupt_file("", "{}: expected a JSON object, found {}; correct or remove it", where,
+                        config.dump().substr(0, 60));
+  const Json* value = config.find("eos_token_id");
+  if (value == nullptr || value->is_null()) return ok_status();
+  if (!value->is_array()) return add_id(*value, where, ids);
+  for (const Json& item : value->as_array()) VEDETTE_RETURN_IF_ERROR(add_id(item, where, ids));
+  return ok_status();
+}
+
+// A checkpoint may bring more tokens than its embedding has rows; such a token cannot be used.
+void warn_of_unusable_tokens(const text::Tokenizer& tokenizer, const std::vector<int32_t>& eos, int64_t vocab_size) {
+  if (tokenizer.size() > vocab_size)
+    log::warning(
+        "the tokenizer has token ids up to {}, the model has {} (vocab_size): a prompt with a later id is refused",
+        tokenizer.size() - 1, vocab_size);
+  for (const int32_t id : eos)
+    if (id >= vocab_size)
+      log::warning("eos_token_id {} is beyond the model's vocabulary of {}: it never ends a reply", id, vocab_size);
 }
 
 }  // namespace
@@ -98,10 +123,14 @@ int64_t parameter_count(const weights::Checkpoint& checkpoint) {
   return count;
 }
 
-std::vector<int32_t> end_tokens(const weights::Checkpoint& checkpoint, const std::optional<int32_t>& tokenizer_eos) {
+Result<std::vector<int32_t>> end_tokens(const weights::Checkpoint& checkpoint,
+                                        const std::optional<int32_t>& tokenizer_eos) {
   std::vector<int32_t> ids;
-  add_ids(checkpoint.generation_config.find("eos_token_id"), ids);
-  add_ids(checkpoint.config.find("eos_token_id"), ids);
+  const bool gguf_file = checkpoint.format == "gguf";
+  VEDETTE_RETURN_IF_ERROR(add_ids(checkpoint.generation_config,
+                                  gguf_file ? checkpoint.path : checkpoint.path + "/generation_config.json", ids));
+  VEDETTE_RETURN_IF_ERROR(
+      add_ids(checkpoint.config, gguf_file ? checkpoint.path : checkpoint.path + "/config.json", ids));
   if (tokenizer_eos) ids.push_back(*tokenizer_eos);
   if (const auto* gguf = std::get_if<weights::GgufVocabulary>(&checkpoint.tokenizer))
     for (const auto& id : {gguf->eos, gguf->eot, gguf->eom})
@@ -138,7 +167,7 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
   report.max_sequences = options.max_sequences;
   report.kv_blocks = plan.blocks;
   report.estimate = plan.memory;
-  report.eos = end_tokens(checkpoint, std::nullopt);
+  VEDETTE_ASSIGN_OR_RETURN(report.eos, end_tokens(checkpoint, std::nullopt));
 
   VEDETTE_ASSIGN_OR_RETURN(
       loaded.decoder, models::Decoder::load(checkpoint, std::move(spec), config, std::move(backend), options.progress));
@@ -160,11 +189,13 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
 
 Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options) {
   VEDETTE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::create(checkpoint.tokenizer));
+  VEDETTE_ASSIGN_OR_RETURN(std::vector<int32_t> eos, end_tokens(checkpoint, tokenizer.eos()));
   VEDETTE_ASSIGN_OR_RETURN(LoadedDecoder loaded, load_decoder(checkpoint, options));
+  warn_of_unusable_tokens(tokenizer, eos, loaded.decoder->spec().vocab_size);
   LoadedModel model;
   model.storage = std::move(loaded.storage);
   model.report = std::move(loaded.report);
-  model.report.eos = end_tokens(checkpoint, tokenizer.eos());
+  model.report.eos = std::move(eos);
   VEDETTE_ASSIGN_OR_RETURN(
       model.engine, Engine::start(std::move(loaded.decoder), std::move(tokenizer), model.report.eos, loaded.config));
   return model;

@@ -70,8 +70,10 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
 Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options);
 
 // End-of-generation ids: eos_token_id (a number or a list) of generation_config.json and config.json, the
-// tokenizer's own, and for GGUF eos, eot and eom. Sorted, unique.
-std::vector<int32_t> end_tokens(const weights::Checkpoint& checkpoint, const std::optional<int32_t>& tokenizer_eos);
+// tokenizer's own, and for GGUF eos, eot and eom. Sorted, unique. null and -1 stand for none. Errors: kCorruptFile,
+// naming the file and the key.
+Result<std::vector<int32_t>> end_tokens(const weights::Checkpoint& checkpoint,
+                                        const std::optional<int32_t>& tokenizer_eos);
 
 // Elements of all weights of a checkpoint, as they count before quantization.
 int64_t parameter_count(const weights::Checkpoint& checkpoint);

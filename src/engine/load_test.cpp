@@ -14,17 +14,34 @@ namespace {
 
 TEST(EndTokens, AreThoseOfAllSourcesOnce) {
   weights::Checkpoint checkpoint;
-  EXPECT_EQ(end_tokens(checkpoint, std::nullopt), std::vector<int32_t>{});
+  EXPECT_EQ(*end_tokens(checkpoint, std::nullopt), std::vector<int32_t>{});
   checkpoint.config.set("eos_token_id", 5);
-  EXPECT_EQ(end_tokens(checkpoint, std::nullopt), std::vector<int32_t>{5});
+  EXPECT_EQ(*end_tokens(checkpoint, std::nullopt), std::vector<int32_t>{5});
   checkpoint.generation_config.set("eos_token_id", Json(Json::Array{Json(9), Json(5), Json(7), Json(-1)}));
-  EXPECT_EQ(end_tokens(checkpoint, 8), (std::vector<int32_t>{5, 7, 8, 9}));
-  checkpoint.config.set("eos_token_id", "no number");
+  EXPECT_EQ(*end_tokens(checkpoint, 8), (std::vector<int32_t>{5, 7, 8, 9}));
+  checkpoint.config.set("eos_token_id", Json());
   weights::GgufVocabulary vocabulary;
   vocabulary.eos = 1;
   vocabulary.eot = 106;
   checkpoint.tokenizer = vocabulary;
-  EXPECT_EQ(end_tokens(checkpoint, 1), (std::vector<int32_t>{1, 5, 7, 9, 106}));
+  EXPECT_EQ(*end_tokens(checkpoint, 1), (std::vector<int32_t>{1, 5, 7, 9, 106}));
+}
+
+TEST(EndTokens, ThatAreNoIdsAreErrors) {
+  for (const char* bad : {R"("x")", "2.5", "-2", "99999999999", "true", "[2, null]", "{}"}) {
+    weights::Checkpoint checkpoint;
+    checkpoint.path = "m";
+    checkpoint.config.set("eos_token_id", *parse_json(bad, "test"));
+    auto ids = end_tokens(checkpoint, std::nullopt);
+    ASSERT_FALSE(ids.ok()) << bad;
+    EXPECT_TRUE(ids.error().message.starts_with("m/config.json: eos_token_id: expected")) << ids.error().message;
+  }
+  weights::Checkpoint checkpoint;
+  checkpoint.path = "m";
+  checkpoint.generation_config = Json::array();
+  EXPECT_NE(
+      end_tokens(checkpoint, std::nullopt).error().message.find("m/generation_config.json: expected a JSON object"),
+      std::string::npos);
 }
 
 std::string fixture_path(const std::string& name) {

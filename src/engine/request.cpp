@@ -29,7 +29,9 @@ Status check(const GenerateRequest& request, const RequestLimits& limits) {
   if (request.prompt.empty()) return invalid_request("prompt", "prompt is empty: at least one token is needed");
   const int64_t tokens = static_cast<int64_t>(request.prompt.size());
   if (tokens >= limits.context_length)
-    return invalid_request("prompt", "prompt is too long: {} tokens > {} maximum", tokens, limits.context_length - 1);
+    return invalid_request(
+        "prompt", "prompt is too long: {} tokens > {} maximum; shorten it or raise the context length (--ctx-size)",
+        tokens, limits.context_length - 1);
   VEDETTE_RETURN_IF_ERROR(check_ids("prompt", request.prompt, limits.vocab_size));
   VEDETTE_RETURN_IF_ERROR(check_ids("stop_ids", request.stop_ids, limits.vocab_size));
   VEDETTE_RETURN_IF_ERROR(check_stops(request.stop, limits.tokenizer != nullptr));

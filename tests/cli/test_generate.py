@@ -101,7 +101,7 @@ def test_options_that_do_not_go_together(vedette, smollm2):
         (["-p", "x", "-n", "0"], "--max-tokens: expected at least 1"),
         (["--json"], "--json needs one prompt"),
         (["-p", "x", "--cache-type-k", "f32"], "keys and values have one type"),
-        (["-p", "x", "--memory-limit", "lots"], "--memory-limit: expected bytes or a size"),
+        (["-p", "x", "--memory-limit", "lots"], "--memory-limit (command line): expected bytes or a size"),
         (["-p", "x", "--system", "y", "--no-chat-template"], "--system needs the chat template"),
     ]
     for arguments, expected in cases:

@@ -24,6 +24,13 @@ USAGE = [
     (["genrate"], "unknown subcommand 'genrate', did you mean generate?"),
     (["serve"], "serve: the server is not available yet; use `vedette run`"),
     (["rm", "a/b"], "rm: not available yet; delete the folder"),
+    (["help", "bogus"], "there is no subcommand 'bogus'"),
+    (["run", "a/b", "--", "-p"], "unexpected word '-p'"),
+    (["generate", "--repetition-penalty", "0.001"], "expected a value from 0.01 to 100"),
+    (["generate", "--kv-cache-mode", "f32", "--cache-type-v", "f16"], "--cache-type-k f32 with --cache-type-v f16"),
+    (["generate", "--cache-type-k", "f32", "--cache-type-v", "bf16"], "--cache-type-k f32 with --cache-type-v bf16"),
+    (["convert", "-m", "x"], "no output named"),
+    (["convert", "-m", "x", "-o", "y", "--q-bits", "7"], "--q-bits: expected 2, 3, 4, 5, 6 or 8"),
     ([], "no subcommand given"),
 ]
 
@@ -38,6 +45,9 @@ def test_usage_error(vedette, arguments, expected):
 def test_environment_is_checked_like_the_command_line(vedette):
     result = vedette("generate", "-p", "x", env={"VEDETTE_CPU_ISA": "mmx"})
     assert "--isa (VEDETTE_CPU_ISA): expected one of portable, avx2, avx512, found 'mmx'" in result.error_line()
+    assert result.code == 2
+    result = vedette("generate", "-p", "x", env={"VEDETTE_MEMORY_LIMIT": "lots"})
+    assert "--memory-limit (VEDETTE_MEMORY_LIMIT): expected bytes" in result.error_line()
     assert result.code == 2
     result = vedette("generate", "-p", "x", env={"VEDETTE_SURGERY": "x.yaml"})
     assert "--surgery (VEDETTE_SURGERY): model surgery is not available" in result.error_line()
