@@ -9,6 +9,9 @@ pub const INVALID: i32 = 1;
 pub const RAISED: i32 = 2;
 pub const PANIC: i32 = 3;
 
+const PANIC_TEXT: &str =
+    "internal error of the text library, most likely over a damaged file; take a fresh copy of the model's files";
+
 /// Why a call failed: its status and one line of text.
 pub struct Failure {
     pub status: i32,
@@ -120,7 +123,8 @@ pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Fai
             return OK;
         }
         Ok(Err(failure)) => failure,
-        Err(payload) => Failure { status: PANIC, text: panic_text(payload.as_ref()) },
+        // What a library says of its own broken assumptions tells a user nothing.
+        Err(_) => Failure { status: PANIC, text: PANIC_TEXT.to_string() },
     };
     if !error.is_null() {
         error.write(failure.text.into_bytes().into());
@@ -166,16 +170,6 @@ fn quiet_panics() {
             }
         }));
     });
-}
-
-fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        text.to_string()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "unknown failure in the text library".to_string()
-    }
 }
 
 #[no_mangle]

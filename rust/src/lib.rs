@@ -8,4 +8,5 @@ mod grammar;
 mod python;
 mod template_source;
 mod tokenizer;
+mod tokenizer_file;
 mod values;

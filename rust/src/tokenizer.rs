@@ -2,6 +2,7 @@
 
 use crate::border::{borrow, borrow_str, guard, Failure, VtBytes, VtIds, VtTexts};
 use crate::bpe::{BytePairs, Rules, Split};
+use crate::tokenizer_file;
 use ahash::AHashMap;
 use serde_json::{json, Value};
 use std::sync::OnceLock;
@@ -30,18 +31,26 @@ enum Encoder {
 
 impl VtTokenizer {
     fn from_json(json: &[u8], extra: &str) -> Result<VtTokenizer, Failure> {
-        let mut tokenizer: Tokenizer =
-            serde_json::from_slice(json).map_err(|error| Failure::invalid(format!("tokenizer.json: {error}")))?;
+        Self::read_json(json, extra)
+            .map_err(|failure| Failure { status: failure.status, text: format!("tokenizer.json: {}", failure.text) })
+    }
+
+    fn read_json(json: &[u8], extra: &str) -> Result<VtTokenizer, Failure> {
+        let head = tokenizer_file::read(json)?;
+        let mut tokenizer: Tokenizer = serde_json::from_slice(json)?;
         // Limits that training scripts left in the file are no part of the vocabulary.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None)?;
+        head.check_ids(&tokenizer)?;
         if !extra.is_empty() {
             add_missing(&mut tokenizer, extra)?;
         }
-        let size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id.saturating_add(1));
+        let vocabulary = tokenizer.get_vocab(true);
+        let size = vocabulary.values().max().map_or(0, |id| id.saturating_add(1));
         if size > MAX_ID {
-            return Err(Failure::invalid(format!("tokenizer.json: token id {} is above {MAX_ID}", size - 1)));
+            return Err(Failure::invalid(format!("token id {} is above {MAX_ID}", size - 1)));
         }
+        tokenizer_file::check_distinct(&vocabulary, size)?;
         // Some contradictions of the parts show only in use.
         tokenizer.encode_fast("", true)?;
         Ok(VtTokenizer { encoder: Encoder::Json { tokenizer: Box::new(tokenizer), literal: OnceLock::new(), size } })
@@ -111,26 +120,35 @@ impl VtTokenizer {
             if let Some(token) = tokenizer.id_to_token(id) {
                 bytes.extend_from_slice(token.as_bytes());
             }
-            ends.push(
-                u32::try_from(bytes.len()).map_err(|_| Failure::invalid("tokenizer.json: over 4 GiB of tokens"))?,
-            );
+            ends.push(u32::try_from(bytes.len()).map_err(|_| Failure::invalid("over 4 GiB of tokens"))?);
         }
         Ok((bytes, ends))
     }
 }
 
 fn add_missing(tokenizer: &mut Tokenizer, extra: &str) -> Result<(), Failure> {
-    let listed: Vec<AddedToken> = serde_json::from_str(extra)?;
-    let known = tokenizer.get_added_tokens_decoder();
-    let missing: Vec<AddedToken> = listed
-        .into_iter()
-        .filter(|token| !token.content.is_empty() && !known.values().any(|have| have.content == token.content))
-        .collect();
-    for token in missing {
+    let listed: Vec<Value> = serde_json::from_str(extra)?;
+    for entry in listed {
+        let id = entry.get("id").and_then(Value::as_u64);
+        let token: AddedToken = serde_json::from_value(entry)?;
+        if token.content.is_empty()
+            || tokenizer.get_added_tokens_decoder().values().any(|have| have.content == token.content)
+        {
+            continue;
+        }
+        let content = token.content.clone();
         if token.special {
             tokenizer.add_special_tokens([token])?;
         } else {
             tokenizer.add_tokens([token])?;
+        }
+        if let (Some(id), Some(given)) = (id, tokenizer.token_to_id(&content)) {
+            if id != u64::from(given) {
+                return Err(Failure::invalid(format!(
+                    "tokenizer_config.json lists added token '{content}' with id {id}, but its place here is {given}; \
+                     take both files from one model"
+                )));
+            }
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
 // tokenizer.json, with what tokenizer_config.json and special_tokens_map.json add to it.
+#include <charconv>
 #include <optional>
 #include <string>
 #include <variant>
@@ -137,8 +138,14 @@ Json extra_tokens(const weights::HfTokenizer& source) {
   Json tokens = Json::array();
   const Json* listed = source.tokenizer_config.find("added_tokens_decoder");
   if (listed != nullptr && listed->is_object())
-    for (const auto& [id, token] : listed->as_object())
-      if (!token_text(&token).empty()) tokens.push_back(added_token(token, false));
+    for (const auto& [id, token] : listed->as_object()) {
+      if (token_text(&token).empty()) continue;
+      Json added = added_token(token, false);
+      int64_t number = -1;
+      const auto [end, problem] = std::from_chars(id.data(), id.data() + id.size(), number);
+      if (problem == std::errc() && end == id.data() + id.size() && number >= 0) added.set("id", number);
+      tokens.push_back(std::move(added));
+    }
   for (const std::string_view name : kNamedTokens) {
     const Json* token = named_token(source, name);
     if (!token_text(token).empty()) tokens.push_back(added_token(*token, true));

@@ -202,6 +202,86 @@ TEST(TokenizerJsonDamage, AddedTokensOfAnySort) {
   }
 }
 
+// An error that names the file and the part, in one line, and holds nothing of a library's own failure texts.
+void expect_refused(const std::string& json, std::string_view part, const Json& config = nullptr) {
+  const auto tokenizer = Tokenizer::create(weights::HfTokenizer{json, config, nullptr});
+  ASSERT_FALSE(tokenizer.ok()) << json.substr(0, 200);
+  const std::string& message = tokenizer.error().message;
+  EXPECT_EQ(tokenizer.error().kind, ErrorKind::kCorruptFile) << message;
+  EXPECT_TRUE(message.starts_with("tokenizer.json: ")) << message;
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+  for (const char* raw : {"\n", "unwrap", "panicked", "index out of", ".rs"})
+    EXPECT_EQ(message.find(raw), std::string::npos) << message;
+}
+
+std::string with_model(const std::string& parts) {
+  return R"({"version":"1.0",)" + parts + R"(,"model":{"type":"BPE","vocab":{"l":0,"y":1},"merges":[]}})";
+}
+
+TEST(TokenizerJsonDamage, RandomTokenizationIsRefused) {
+  const auto model = [](const std::string& dropout) {
+    return R"({"version":"1.0","model":{"type":"BPE","dropout":)" + dropout + R"(,"vocab":{"a":0},"merges":[]}})";
+  };
+  for (const char* dropout : {"0.5", "1", "1e-9", "7"}) expect_refused(model(dropout), "dropout");
+  for (const char* dropout : {"0", "0.0", "null"})
+    EXPECT_TRUE(Tokenizer::create(weights::HfTokenizer{model(dropout), nullptr, nullptr}).ok()) << dropout;
+}
+
+TEST(TokenizerJsonDamage, ReplacementsThatBlowUpAreRefused) {
+  const auto replace = [](const std::string& kind, const std::string& pattern, const std::string& content) {
+    return R"({"type":"Replace","pattern":{")" + kind + R"(":")" + pattern + R"("},"content":")" + content + R"("})";
+  };
+  const std::string once = replace("String", "l", std::string(100, 'l'));
+  const std::string five = once + "," + once + "," + once + "," + once + "," + once;
+  const std::string token = R"("added_tokens":[{"id":2,"content":"lll","special":false,"single_word":false,)"
+                            R"("lstrip":false,"rstrip":false,"normalized":true}],)";
+  expect_refused(with_model(token + R"("normalizer":{"type":"Sequence","normalizers":[)" + five + "]}"),
+                 "normalizer: ");
+  expect_refused(with_model(R"("decoder":{"type":"Sequence","decoders":[)" + five + "]}"), "decoder: ");
+  for (const auto& [kind, pattern] : {std::pair("String", ""), {"Regex", ""}, {"Regex", "x*"}, {"Regex", "^"}})
+    expect_refused(with_model(R"("normalizer":)" + replace(kind, pattern, "y")), "at least one character");
+  // Seen only in use: an error or ids, and never the library's own words.
+  const std::string ahead = with_model(R"("normalizer":)" + replace("Regex", "(?=l)", "y"));
+  auto tokenizer = Tokenizer::create(weights::HfTokenizer{ahead, nullptr, nullptr});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  if (const auto ids = tokenizer->encode("yyll"); !ids.ok()) {
+    EXPECT_TRUE(ids.error().message.starts_with("tokenizer.json: internal error")) << ids.error().message;
+    EXPECT_EQ(ids.error().message.find("unwrap"), std::string::npos) << ids.error().message;
+  }
+  const std::string plain = with_model(R"("normalizer":)" + replace("String", "a", "l"));
+  tokenizer = Tokenizer::create(weights::HfTokenizer{plain, nullptr, nullptr});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(*tokenizer->encode("ay"), (std::vector<int32_t>{0, 1}));
+}
+
+TEST(TokenizerJsonDamage, IdsThatDoNotFitAreRefused) {
+  const auto added = [](const std::string& tokens) { return with_model(R"("added_tokens":[)" + tokens + "]"); };
+  const auto token = [](int64_t id, const std::string& content) {
+    return R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
+           R"(","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false})";
+  };
+  expect_refused(added(token(7, "<a>")), "added token '<a>'");
+  expect_refused(added(token(0, "<a>")), "added token '<a>'");
+  expect_refused(added(token(1, "l")), "added token 'l'");
+  expect_refused(added(token(2, "<a>") + "," + token(2, "<b>")), "added token '<b>'");
+  expect_refused(added(token(4000000000, "<a>")), "added token '<a>'");
+  expect_refused(R"({"version":"1.0","model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})",
+                 "'a' and 'b' for id 0");
+  const auto config =
+      parse_json(R"({"added_tokens_decoder":{"9":{"content":"<b>","special":true}}})", "tokenizer_config.json");
+  ASSERT_TRUE(config.ok());
+  expect_refused(added(token(2, "<a>")), "'<b>' with id 9", *config);
+  auto tokenizer = Tokenizer::create(
+      weights::HfTokenizer{added(token(0, "l") + "," + token(2, "<a>") + "," + token(3, "<b>")), nullptr, nullptr});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(tokenizer->size(), 4);
+  // Ids need not be dense: the size reaches past the largest.
+  tokenizer = Tokenizer::create(weights::HfTokenizer{
+      R"({"version":"1.0","model":{"type":"BPE","vocab":{"a":0,"b":9},"merges":[]}})", nullptr, nullptr});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(tokenizer->size(), 10);
+}
+
 TEST(TokenizerJsonDamage, CutAndChangedAnywhere) {
   std::mt19937 random(7);
   for (const auto& file : std::filesystem::directory_iterator(kFolder + "json")) {
