@@ -29,7 +29,7 @@ class Chat {
   Result<int> run() {
     if (stdin_is_terminal()) VEDETTE_RETURN_IF_ERROR(print("/help lists the commands, /bye leaves.\n"));
     for (;;) {
-      auto message = read_message();
+      VEDETTE_ASSIGN_OR_RETURN(auto message, read_message());
       if (!message) return code_;
       if (message->empty()) continue;
       if (message->starts_with('/')) {
@@ -49,26 +49,37 @@ class Chat {
   }
 
   // A line or a block; "" for a dropped line; nothing at the end of the input.
-  std::optional<std::string> read_message() {
-    InputLine line = editor_.read(">>> ");
-    if (line.kind == InputLine::Kind::kEnd) return std::nullopt;
-    if (line.kind == InputLine::Kind::kInterrupted) return "";
+  Result<std::optional<std::string>> read_message() {
+    using Message = std::optional<std::string>;
+    VEDETTE_ASSIGN_OR_RETURN(InputLine line, read_line(">>> "));
+    if (line.kind == InputLine::Kind::kEnd || line.kind == InputLine::Kind::kStopped) return Message();
+    if (line.kind == InputLine::Kind::kInterrupted) return Message("");
     if (!line.text.starts_with(kBlock)) {
       editor_.remember(line.text);
-      return line.text;
+      return Message(line.text);
     }
     std::string block = line.text.substr(kBlock.size());
     while (!block.ends_with(kBlock)) {
-      line = editor_.read("... ");
-      if (line.kind == InputLine::Kind::kInterrupted) return "";
-      if (line.kind == InputLine::Kind::kEnd) return std::nullopt;
-      block += "\n" + line.text;
+      VEDETTE_ASSIGN_OR_RETURN(line, read_line("... "));
+      if (line.kind == InputLine::Kind::kInterrupted) return Message("");
+      if (line.kind == InputLine::Kind::kStopped) return Message();
+      if (line.kind == InputLine::Kind::kEnd && stdin_is_terminal()) return Message();
+      // The end of a file closes a block.
+      block += line.kind == InputLine::Kind::kEnd ? std::string(kBlock) : "\n" + line.text;
     }
     block.erase(block.size() - kBlock.size());
     if (block.starts_with('\n')) block.erase(0, 1);
     if (block.ends_with('\n')) block.pop_back();
     editor_.remember(std::string(kBlock) + block + std::string(kBlock));
-    return block;
+    return Message(std::move(block));
+  }
+
+  Result<InputLine> read_line(const char* prompt) {
+    InputLine line = editor_.read(prompt);
+    if (line.kind == InputLine::Kind::kFailed)
+      return unavailable("", "standard input cannot be read: {}; give the prompt with --prompt or --prompt-file",
+                         line.text);
+    return line;
   }
 
   // False: leave.
@@ -83,7 +94,7 @@ class Chat {
     } else if (command == "/image") {
       VEDETTE_RETURN_IF_ERROR(print("image input: this build has no vision models yet\n"));
     } else {
-      VEDETTE_RETURN_IF_ERROR(print(fmt::format("unknown command {}; /help lists them\n", command)));
+      VEDETTE_RETURN_IF_ERROR(print(fmt::format("unknown command {}; /help lists them\n", printable(command))));
     }
     return true;
   }
@@ -113,6 +124,12 @@ class Chat {
     if (!settings_.stream) VEDETTE_RETURN_IF_ERROR(printer.print_whole(*reply));
     VEDETTE_RETURN_IF_ERROR(print(reply->interrupted ? "\n(cancelled)\n\n" : "\n\n"));
     if (settings_.profile) VEDETTE_RETURN_IF_ERROR(print(profile_block(*reply) + "\n"));
+    const bool by_limit = settings_.max_tokens > 0 && !reply->finish.max_tokens_clamped;
+    if (reply->finish.reason == engine::FinishReason::kLength && !by_limit) {
+      print_notice(
+          fmt::format("the reply ended because the context of {} tokens is full; /clear starts a new conversation",
+                      talk_.report().context_length));
+    }
     if (reply->interrupted || settings_.raw) return true;
     messages_.push_back(message("user", text));
     messages_.push_back(message("assistant", reply->answer));

@@ -1,6 +1,8 @@
 // `convert`: any readable checkpoint as MLX-layout safetensors.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "cli/context.h"
 #include "cli/settings.h"
@@ -41,6 +43,11 @@ Result<int> run_convert(Context& context) {
   VEDETTE_RETURN_IF_ERROR(start(context));
   if (output.empty())
     return invalid_request("--output", "no output named; give --output DIR, a folder that does not exist");
+  std::error_code error;
+  const std::filesystem::path target(output);
+  if (std::filesystem::is_symlink(target, error) && !std::filesystem::exists(target, error))
+    return invalid_request("--output", "--output: {} is a link to {}, which does not exist; name a new folder", output,
+                           std::filesystem::read_symlink(target, error).string());
 
   VEDETTE_ASSIGN_OR_RETURN(hub::ResolvedModel resolved, hub::resolve_model(settings.model, settings.store));
   VEDETTE_ASSIGN_OR_RETURN(weights::Checkpoint checkpoint, weights::open_checkpoint(resolved.path));

@@ -169,7 +169,7 @@ Result<int> run_inspect(Context& context) {
   inspection.memory =
       report_memory(inspection.checkpoint, inspection.spec ? &*inspection.spec : nullptr, inspection.query);
   inspection.query.tokens = inspection.memory.tokens;
-  VEDETTE_RETURN_IF_ERROR(print(json ? to_json(inspection).dump(2) + "\n" : to_text(inspection)));
+  VEDETTE_RETURN_IF_ERROR(print(json ? to_json(inspection).dump(2) + "\n" : printable(to_text(inspection))));
   return kExitDone;
 }
 

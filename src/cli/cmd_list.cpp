@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -69,6 +70,11 @@ Result<int> run_list(Context& context) {
   if (json + verbosity.quiet + verbosity.verbose > 1)
     return invalid_request("--json", "--json, --quiet and --verbose exclude each other; give one");
 
+  std::error_code error;
+  if (!store.models_dir.empty() && !std::filesystem::is_directory(store.models_dir, error))
+    return not_found("--models-dir", "--models-dir ({}): {}: expected a folder, found {}; name the model store's root",
+                     context.options.source("--models-dir"), store.models_dir,
+                     std::filesystem::exists(store.models_dir, error) ? "a file" : "nothing");
   std::vector<hub::StoreEntry> entries = hub::list_store(hub::store_root(store));
   sort_entries(entries, key);
   if (json) {

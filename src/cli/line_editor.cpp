@@ -9,12 +9,15 @@
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "cli/terminal.h"
 
 namespace vedette::cli {
 namespace {
+
+constexpr size_t kMaxLineBytes = 16u << 20;
 
 // While it lives, Ctrl-C is a key of the terminal and no signal. libedit has a mode of its own for the time it waits
 // for a key; this covers the moments before.
@@ -73,7 +76,7 @@ struct LineEditor::Impl {
   void open_terminal();
   InputLine read_terminal();
   InputLine read_plain();
-  bool fill();
+  InputLine fill();
 };
 
 void LineEditor::Impl::open_terminal() {
@@ -115,23 +118,30 @@ InputLine LineEditor::Impl::read_terminal() {
   return {InputLine::Kind::kText, std::move(text)};
 }
 
-// More bytes into the buffer; false at the end of the input or at SIGINT.
-bool LineEditor::Impl::fill() {
+// More bytes into the buffer; kText if there may be more, else why there are none.
+InputLine LineEditor::Impl::fill() {
   pollfd ready[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupts.descriptor(), POLLIN, 0}};
   while (poll(ready, 2, -1) < 0) {
-    if (errno != EINTR) return false;
+    if (errno != EINTR) return {InputLine::Kind::kFailed, std::strerror(errno)};
   }
-  if (interrupts.take()) return false;
+  if (interrupts.take()) return {InputLine::Kind::kStopped, ""};
   char bytes[4096];
   const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-  if (count <= 0) return false;
+  if (count < 0) return {InputLine::Kind::kFailed, std::strerror(errno)};
+  if (count == 0) return {InputLine::Kind::kEnd, ""};
+  if (buffer.size() > kMaxLineBytes) return {InputLine::Kind::kFailed, "a line holds more than 16 MiB"};
   buffer.append(bytes, static_cast<size_t>(count));
-  return true;
+  return {InputLine::Kind::kText, ""};
 }
 
 InputLine LineEditor::Impl::read_plain() {
-  size_t end;
-  while ((end = buffer.find('\n')) == std::string::npos && !ended) ended = !fill();
+  size_t end, searched = 0;
+  while ((end = buffer.find('\n', searched)) == std::string::npos && !ended) {
+    searched = buffer.size();
+    InputLine filled = fill();
+    if (filled.kind == InputLine::Kind::kStopped || filled.kind == InputLine::Kind::kFailed) return filled;
+    ended = filled.kind == InputLine::Kind::kEnd;
+  }
   if (end == std::string::npos && buffer.empty()) return {InputLine::Kind::kEnd, ""};
   InputLine line{InputLine::Kind::kText, buffer.substr(0, end)};
   buffer.erase(0, end == std::string::npos ? buffer.size() : end + 1);

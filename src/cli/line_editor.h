@@ -10,12 +10,12 @@
 namespace vedette::cli {
 
 struct InputLine {
-  enum class Kind { kText, kInterrupted, kEnd } kind = Kind::kEnd;
-  std::string text;  // without its line break
+  enum class Kind { kText, kInterrupted, kEnd, kStopped, kFailed } kind = Kind::kEnd;
+  std::string text;  // without its line break; kFailed: why
 };
 
 // Main thread. On a terminal Ctrl-C is a key here: it gives kInterrupted and drops the line. Without one, SIGINT
-// gives kEnd.
+// gives kStopped: read no more. A line holds at most 16 MiB.
 class LineEditor {
  public:
   // history_file: read now, written at the end; "": none.

@@ -67,5 +67,29 @@ TEST(Settings, ComputeOptionsReachTheLoader) {
   EXPECT_FALSE(load->repack);
 }
 
+// What the table lets through, the sampler takes, and the table takes no less.
+TEST(Settings, RangesOfTheTableAreTheSamplers) {
+  for (const char* name :
+       {"--temperature", "--top-p", "--min-p", "--repetition-penalty", "--frequency-penalty", "--presence-penalty"}) {
+    const OptionSpec* option = find_option(name);
+    ASSERT_NE(option, nullptr);
+    auto check = [&](double value) {
+      sampling::SamplingParams params;
+      const std::string_view key = name;
+      (key == "--temperature"          ? params.temperature
+       : key == "--top-p"              ? params.top_p
+       : key == "--min-p"              ? params.min_p
+       : key == "--repetition-penalty" ? params.repetition_penalty
+       : key == "--frequency-penalty"  ? params.frequency_penalty
+                                       : params.presence_penalty) = value;
+      return sampling::validate(params).ok();
+    };
+    EXPECT_TRUE(check(option->min)) << name;
+    EXPECT_TRUE(check(option->max)) << name;
+    EXPECT_FALSE(check(option->min - 1e-3)) << name;
+    EXPECT_FALSE(check(option->max + 1e-3)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace vedette::cli

@@ -13,7 +13,7 @@ namespace vedette::cli {
 namespace {
 
 void write_line(std::string_view line) {
-  std::string text = "vedette: " + repair_utf8(line);
+  std::string text = "vedette: " + printable(line);
   std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -21,6 +21,23 @@ void write_line(std::string_view line) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  const std::string valid = repair_utf8(text);
+  std::string out;
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    // U+0080 to U+009F, the second set of controls, is 0xC2 0x80 to 0xC2 0x9F.
+    const bool second = byte == 0xc2 && i + 1 < valid.size() && static_cast<unsigned char>(valid[i + 1]) < 0xa0;
+    if (second)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(valid[++i]));
+    else if ((byte < 0x20 && byte != '\n' && byte != '\r') || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += valid[i];
+  }
+  return out;
+}
 
 bool stdout_is_terminal() {
   return isatty(STDOUT_FILENO) != 0;

@@ -13,7 +13,10 @@ bool stdout_is_terminal();
 bool stderr_is_terminal();
 bool stdin_is_terminal();
 
-// "vedette: <line>" on standard error; line breaks inside become spaces, bytes that are not UTF-8 are replaced.
+// The text with every control character but line breaks shown as \xNN, and bytes that are not UTF-8 replaced.
+std::string printable(std::string_view text);
+
+// "vedette: <line>" on standard error; line breaks inside become spaces, the rest goes through printable().
 void print_error(std::string_view line);
 void print_notice(std::string_view line);
 

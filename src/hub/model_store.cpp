@@ -119,13 +119,15 @@ int64_t seconds_since_epoch(fs::file_time_type time) {
       .count();
 }
 
-// Sizes and times of all files below a folder; links are followed (cache snapshots are links to blobs).
+// Sizes and times of the files in a folder and in those right below it; links to files are followed (cache snapshots
+// are links to blobs).
 std::optional<StoreEntry> measure(const fs::path& folder, std::string repo_id) {
   StoreEntry entry{std::move(repo_id), folder.string(), 0, std::nullopt};
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end;
        !error && it != end; it.increment(error)) {
     std::error_code ignored;
+    if (it.depth() >= 1) it.disable_recursion_pending();
     if (!fs::is_regular_file(it->path(), ignored)) continue;
     entry.size_bytes += static_cast<int64_t>(fs::file_size(it->path(), ignored));
     const int64_t modified = seconds_since_epoch(fs::last_write_time(it->path(), ignored));

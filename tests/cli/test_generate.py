@@ -184,3 +184,25 @@ def test_without_standard_input(smollm2, tmp_path):
     done = subprocess.run(["sh", "-c", 'exec "$0" generate -m "$1" -n 5 -q <&-', BINARY, smollm2], capture_output=True,
                           env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, timeout=60, check=False)
     assert done.returncode == 0 and done.stdout == b""
+
+
+def test_a_block_ends_with_the_input(vedette, smollm2):
+    result = vedette("run", smollm2, "-n", "8", stdin='"""\nWhat is the capital\nof France?\n')
+    assert result.code == 0, result.err
+    assert "Paris" in result.out
+
+
+def test_standard_input_that_is_no_text(smollm2, tmp_path):
+    for source, expected in ((tmp_path, b"standard input cannot be read"), ("/dev/zero", b"more than 16 MiB")):
+        descriptor = os.open(source, os.O_RDONLY)
+        done = subprocess.run([BINARY, "generate", "-m", smollm2, "-q"], stdin=descriptor, capture_output=True,
+                              env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, timeout=60, check=False)
+        os.close(descriptor)
+        assert done.returncode == 1
+        assert expected in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_full_context_is_noticed_in_the_chat(vedette, smollm2):
+    result = vedette("run", smollm2, "--ctx-size", "64", "--ignore-eos", "--temp", "0", stdin="Hi\n")
+    assert result.code == 0, result.err
+    assert "the context of 64 tokens is full" in result.err

@@ -129,3 +129,37 @@ def test_inspect_of_an_unknown_family(vedette, llama):
     assert document["family"] is None and document["kv_bytes_total"] is None and document["fits"] is None
     assert document["weights_bytes"] > 0
     assert "never_seen" in document["unsupported"]
+
+
+def test_a_store_that_is_no_folder(vedette):
+    (vedette.folder / "file").write_text("x")
+    for place, found in (("file", "a file"), ("missing", "nothing")):
+        result = vedette("list", "--models-dir", place)
+        assert result.code == 1
+        assert f"{place}: expected a folder, found {found}" in result.error_line()
+
+
+def test_names_reach_the_terminal_without_control_characters(vedette, llama):
+    result = vedette("inspect", "-m", "no\x1b[31m\x07/such")
+    assert "\x1b" not in result.err and "no\\x1b[31m\\x07/such" in result.error_line()
+    os.symlink(llama, vedette.folder / "red\x1b[31m")
+    result = vedette("inspect", "-m", "./red\x1b[31m")
+    assert result.code == 0 and "\x1b" not in result.out and "./red\\x1b[31m" in result.out
+
+
+def test_an_end_token_that_is_no_id(vedette, llama):
+    shutil.copytree(llama, vedette.folder / "odd")
+    path = vedette.folder / "odd/config.json"
+    config = json.loads(path.read_text())
+    config["eos_token_id"] = "x"
+    path.write_text(json.dumps(config))
+    result = vedette("eval", "-m", "odd", "--ids", "1", "--logits-out", "o", "-q")
+    assert result.code == 1
+    assert "odd/config.json: eos_token_id: expected a token id" in result.error_line()
+
+
+def test_an_output_that_is_a_link_to_nothing(vedette, llama):
+    os.symlink("gone", vedette.folder / "link")
+    result = vedette("convert", llama, "-o", "link")
+    assert result.code == 2
+    assert "link is a link to gone, which does not exist" in result.error_line()
