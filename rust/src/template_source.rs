@@ -65,21 +65,33 @@ pub fn scope_generation_blocks(source: &str, syntax: &SyntaxConfig) -> String {
     out
 }
 
-/// Sends what is assigned through a filter: `set x = value` becomes `set x = (value)|filter`. Lines stay as they are.
+/// Sends what is assigned through a filter: `set x = value` becomes `set x = (value)|filter`. What a macro, a caller or
+/// a turn of a recursive loop is given is assigned anew at its start. Lines stay as they are.
 pub fn bound_assignments(source: &str, syntax: &SyntaxConfig) -> String {
     let mut out = String::with_capacity(source.len() + 1024);
     let mut copied = 0;
     for code in codes(source, syntax) {
-        let Some(set) = code.assignment() else { continue };
-        if let Some(start) = set.value_start {
-            out.push_str(&source[copied..start]);
-            out.push('(');
-            copied = start;
+        let Some(end) = code.end else { continue };
+        if let Some(set) = code.assignment() {
+            if let Some(start) = set.value_start {
+                out.push_str(&source[copied..start]);
+                out.push('(');
+                copied = start;
+            }
+            out.push_str(&source[copied..end]);
+            out.push_str(if set.value_start.is_some() { ")|" } else { "|" });
+            out.push_str(if set.dotted { KEPT } else { BOUNDED });
+            copied = end;
         }
-        out.push_str(&source[copied..set.end]);
-        out.push_str(if set.value_start.is_some() { ")|" } else { "|" });
-        out.push_str(if set.dotted { KEPT } else { BOUNDED });
-        copied = set.end;
+        let received = code.received();
+        if let (false, Some(length)) = (received.is_empty(), source[end..].find("%}")) {
+            let mark = source[end..end + length + 2].trim_start();
+            out.push_str(&source[copied..end + length + 2]);
+            copied = end + length + 2;
+            for name in received {
+                out.push_str(&format!("{{% set {name} = ({name})|{BOUNDED} {mark}"));
+            }
+        }
     }
     out.push_str(&source[copied..]);
     out
@@ -97,7 +109,6 @@ struct Code<'a> {
 struct Assignment {
     dotted: bool,
     value_start: Option<usize>,
-    end: usize,
 }
 
 impl Code<'_> {
@@ -110,7 +121,9 @@ impl Code<'_> {
 
     /// A well-formed `set` whose value can be something else than a text.
     fn assignment(&self) -> Option<Assignment> {
-        let end = self.end.filter(|_| self.name() == "set" && self.tokens.len() > 1)?;
+        if self.name() != "set" {
+            return None;
+        }
         let mut depth = 0i32;
         let mut assign = None;
         let (mut dotted, mut filtered) = (false, false);
@@ -132,7 +145,35 @@ impl Code<'_> {
             None if filtered => None,
             None => return None,
         };
-        (depth == 0).then_some(Assignment { dotted, value_start, end })
+        (depth == 0).then_some(Assignment { dotted, value_start })
+    }
+
+    /// Names that a body is called with.
+    fn received(&self) -> Vec<&str> {
+        let skipped = match (self.name(), self.tokens.last()) {
+            ("macro", _) => 2,
+            ("call", _) => 1,
+            ("for", Some((Token::Ident("recursive"), _))) => 1,
+            _ => return Vec::new(),
+        };
+        let loops = self.name() == "for";
+        let mut names = Vec::new();
+        let mut depth = 0i32;
+        let mut first = true; // at the beginning of a parameter
+        for (token, _) in self.tokens.iter().skip(skipped) {
+            match token {
+                Token::Ident("in") if loops => break,
+                Token::Ident(name) if loops || (depth == 1 && first) => names.push(*name),
+                Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => depth += 1,
+                Token::ParenClose | Token::BracketClose | Token::BraceClose => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 && !loops {
+                break;
+            }
+            first = matches!(token, Token::ParenOpen | Token::Comma);
+        }
+        names
     }
 
     fn failure(&self, source: &str, text: &str) -> Failure {
@@ -184,6 +225,18 @@ mod tests {
             ("{% set x = f(y=2) %}", "{% set x = (f(y=2))|vedette_bounded %}"),
             ("{% set n.x | default([n.x], true) %}", "{% set n.x | default([n.x], true)|vedette_kept %}"),
             ("{% set x %}text{% endset %}", "{% set x %}text{% endset %}"),
+            (
+                "{% macro m(a, b=[c, d]) -%}\n x{% endmacro %}",
+                "{% macro m(a, b=[c, d]) -%}{% set a = (a)|vedette_bounded -%}{% set b = (b)|vedette_bounded -%}\n x{% endmacro %}",
+            ),
+            ("{% macro m() %}{% endmacro %}", "{% macro m() %}{% endmacro %}"),
+            ("{% call(a) m(b) %}{% endcall %}", "{% call(a) m(b) %}{% set a = (a)|vedette_bounded %}{% endcall %}"),
+            ("{% call m(b) %}{% endcall %}", "{% call m(b) %}{% endcall %}"),
+            (
+                "{% for a in b recursive %}{% endfor %}",
+                "{% for a in b recursive %}{% set a = (a)|vedette_bounded %}{% endfor %}",
+            ),
+            ("{% for a in b %}{% endfor %}", "{% for a in b %}{% endfor %}"),
             ("{% set x = a) + (b %}", "{% set x = a) + (b %}"),
             ("{% set x = %}", "{% set x = %}"),
             ("{% raw %}{% set x = 1 %}{% endraw %}", "{% raw %}{% set x = 1 %}{% endraw %}"),

@@ -235,18 +235,32 @@ TEST(ChatTemplate, ListsGrowInALoop) {
   }
 }
 
-// What macros nest by calling themselves is bounded by the calls; a deep result is printed and freed all the same.
-TEST(ChatTemplate, MacrosNestValuesWithinTheStack) {
+// What a macro, a caller or a recursive loop passes on to itself is bounded as an assignment is.
+TEST(ChatTemplate, CallsDoNotNestValues) {
   const std::string open = repeated("[", 60), close = repeated("]", 60);
-  const std::string sum = repeated("+[1]", 450);
-  for (const std::string& argument : {open + "x" + close, "x" + sum}) {
-    const auto chat_template = ChatTemplate::parse("{% macro m(x, n) %}{% if n %}{{ m(" + argument +
-                                                   ", n - 1) }}{% else %}{{ x|string|length }}{% endif %}{% endmacro %}"
-                                                   "{{ m([1], 60) }}");
-    ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
-    const auto rendered = chat_template->render(one_message("x"));
-    if (!rendered.ok()) expect_one_line(rendered.error());
-  }
+  const std::string sum = repeated("+[1]", 200);
+  const auto render = [](const std::string& source) {
+    const auto chat_template = ChatTemplate::parse(source);
+    EXPECT_TRUE(chat_template.ok()) << chat_template.error().message;
+    return chat_template->render(one_message("x"));
+  };
+  const auto macro = [](const std::string& argument) {
+    return "{% macro m(x, n) %}{% if n %}{{ m(" + argument +
+           ", n - 1) }}{% else %}{{ x|length }}{% endif %}{% endmacro %}{{ m([1], 12) }}";
+  };
+  const auto deep = render(macro(open + "x" + close));
+  ASSERT_FALSE(deep.ok());
+  expect_one_line(deep.error());
+  const auto sums = render(macro("x" + sum));
+  ASSERT_TRUE(sums.ok()) << sums.error().message;
+  EXPECT_EQ(*sums, "2401");
+  const auto loop = render("{% for x in [[1]] recursive %}{{ loop([" + open + "x" + close + "]) }}{% endfor %}");
+  ASSERT_FALSE(loop.ok());
+  expect_one_line(loop.error());
+  const auto optional =
+      render("{% macro m(a, b) -%}\n  {{ a }}{{ b is defined }}{% endmacro %}{{ m(1) }}{{ m(1, 2) }}");
+  ASSERT_TRUE(optional.ok()) << optional.error().message;
+  EXPECT_EQ(*optional, "1False1True");
 }
 
 TEST(ChatTemplate, ErrorsNameTheTemplate) {
