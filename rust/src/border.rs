@@ -127,9 +127,22 @@ pub unsafe fn guard<T>(error: *mut VtBytes, body: impl FnOnce() -> Result<T, Fai
         Err(_) => Failure { status: PANIC, text: PANIC_TEXT.to_string() },
     };
     if !error.is_null() {
-        error.write(failure.text.into_bytes().into());
+        error.write(one_line(&failure.text).into_bytes().into());
     }
     failure.status
+}
+
+const MAX_MESSAGE_CHARACTERS: usize = 1000;
+
+/// A message can quote what a file or request holds: its control characters become spaces, and it is cut where a reader
+/// would have stopped.
+fn one_line(text: &str) -> String {
+    let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut line: String = characters.by_ref().take(MAX_MESSAGE_CHARACTERS).collect();
+    if characters.next().is_some() {
+        line.push_str(" ...");
+    }
+    line
 }
 
 /// Stack for work that recurses over a template's tree or values; memory is taken only where it is used.

@@ -269,6 +269,11 @@ TEST(ChatTemplate, ErrorsNameTheTemplate) {
   const auto rendered = raising->render(one_message("x"));
   ASSERT_FALSE(rendered.ok());
   EXPECT_EQ(rendered.error().message, std::string("chat template: no") + kRefusal);
+  const auto endless = ChatTemplate::parse("{{ raise_exception('\x1b[2J\xc2\x9b\n' ~ 'x' * 100000) }}");
+  ASSERT_TRUE(endless.ok());
+  const std::string message = endless->render(one_message("x")).error().message;
+  EXPECT_TRUE(message.starts_with("chat template:  [2J  xxx")) << message;
+  EXPECT_LT(message.size(), 1200u);
   const auto latin = ChatTemplate::parse("caf\xe9 {{ messages }}");
   ASSERT_FALSE(latin.ok());
   EXPECT_EQ(latin.error().kind, ErrorKind::kCorruptFile);
