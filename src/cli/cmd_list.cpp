@@ -84,9 +84,9 @@ Result<int> run_list(Context& context) {
     for (const hub::StoreEntry& entry : entries) names += entry.repo_id + "\n";
     VEDETTE_RETURN_IF_ERROR(print(names));
   } else if (entries.empty()) {
-    VEDETTE_RETURN_IF_ERROR(print(fmt::format("no models in {}\n", hub::store_root(store))));
+    VEDETTE_RETURN_IF_ERROR(print(printable(fmt::format("no models in {}\n", hub::store_root(store)))));
   } else {
-    VEDETTE_RETURN_IF_ERROR(print(table(entries, verbosity.verbose)));
+    VEDETTE_RETURN_IF_ERROR(print(printable(table(entries, verbosity.verbose))));
   }
   return kExitDone;
 }

@@ -68,8 +68,8 @@ std::string dimmed(std::string_view text) {
   return fmt::format("\x1b[2m{}\x1b[0m", text);
 }
 
-ProgressBar::ProgressBar(std::string label, bool enabled)
-    : label_(std::move(label)), enabled_(enabled && stderr_is_terminal()) {}
+ProgressBar::ProgressBar(std::string_view label, bool enabled)
+    : label_(printable(label)), enabled_(enabled && stderr_is_terminal()) {}
 
 ProgressBar::~ProgressBar() {
   if (!enabled_ || shown_percent_ < 0) return;

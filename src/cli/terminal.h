@@ -29,7 +29,7 @@ std::string dimmed(std::string_view text);
 // A bar on standard error while weights load; draws nothing unless that is a terminal.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string label, bool enabled);
+  explicit ProgressBar(std::string_view label, bool enabled);
   ~ProgressBar();  // clears the line
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
