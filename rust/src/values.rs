@@ -35,7 +35,7 @@ impl Walk<'_, '_, '_> {
     /// What stands for the value, or nothing if it can stay as it is.
     fn settle(&mut self, value: &Value, depth: usize) -> Result<Option<Value>, Error> {
         self.seen += 1;
-        if self.seen % 8 == 0 {
+        if self.seen & 7 == 0 {
             self.state.consume_fuel(1)?;
         }
         if depth > MAX_DEPTH {
