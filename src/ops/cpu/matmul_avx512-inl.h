@@ -1,5 +1,5 @@
-// 16 outputs in one 512-bit register. Included by a file inside its unnamed namespace, which says by kVnni whether
-// the dot-product instructions may be used. Needs included before: <immintrin.h>, <cstring>.
+// 16 outputs in one 512-bit register. Included by a file inside its unnamed namespace; the dot-product instructions
+// are used where that file is compiled for them. Needs included before: <immintrin.h>, <cstring>.
 
 struct Avx512 {
   static constexpr int kLanes = 16;
@@ -71,53 +71,15 @@ struct Avx512 {
   }
 
 #ifdef __AVX512VNNI__
-  template <int bits, int steps>
-  struct Dot8 {
-    I sum;
-    void start(I first) { sum = first; }
-    template <int j>
-    void add(I q, const std::byte* a) {
-      sum = _mm512_dpbusd_epi32(sum, q, broadcast_word(a));
-    }
-    I total() const { return sum; }
-  };
-  struct Dot16 {
-    I sum;
-    void start(I first) { sum = first; }
-    void add(I q, const std::byte* a) { sum = _mm512_dpwssd_epi32(sum, q, broadcast_word(a)); }
-    I total() const { return sum; }
-  };
+  static constexpr bool kAddsBytes = true;
+  static void add_bytes(I& sum, I q, const std::byte* a) { sum = _mm512_dpbusd_epi32(sum, q, broadcast_word(a)); }
+  static void add_words(I& sum, I q, const std::byte* a) { sum = _mm512_dpwssd_epi32(sum, q, broadcast_word(a)); }
 #else
-  // Pairs of products are summed in 16 bits for as many steps as cannot overflow (2 * 127 * (2^bits - 1) each), then
-  // widened. 8-bit weights are two nibbles with a sum each.
-  template <int bits, int steps>
-  struct Dot8 {
-    static constexpr int kRun = bits <= 4 || bits == 8 ? 8 : bits == 5 ? 4 : 2;
-    I sum, low, high;
-    void start(I first) { sum = first; }
-    static I widen(I x, int factor) { return _mm512_madd_epi16(x, words(factor)); }
-    template <int j>
-    void add(I q, const std::byte* values) {
-      const I a = broadcast_word(values);
-      const I low_q = bits == 8 ? bit_and(q, bytes(15)) : q;
-      const I low_products = _mm512_maddubs_epi16(low_q, a);
-      low = j % kRun == 0 ? low_products : _mm512_add_epi16(low, low_products);
-      if constexpr (bits == 8) {
-        const I high_products = _mm512_maddubs_epi16(bit_and(shift16<-4>(q), bytes(15)), a);
-        high = j % kRun == 0 ? high_products : _mm512_add_epi16(high, high_products);
-      }
-      if constexpr (j % kRun == kRun - 1 || j == steps - 1) {
-        sum = _mm512_add_epi32(sum, widen(low, 1));
-        if constexpr (bits == 8) sum = _mm512_add_epi32(sum, widen(high, 16));
-      }
-    }
-    I total() const { return sum; }
-  };
-  struct Dot16 {
-    I sum;
-    void start(I first) { sum = first; }
-    void add(I q, const std::byte* a) { sum = _mm512_add_epi32(sum, _mm512_madd_epi16(q, broadcast_word(a))); }
-    I total() const { return sum; }
-  };
+  static constexpr bool kAddsBytes = false;
+  static I pair_bytes(I q, I a) { return _mm512_maddubs_epi16(q, a); }
+  static I pair_words(I q, I a) { return _mm512_madd_epi16(q, a); }
+  static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
+  static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
+  static void add_words(I& sum, I q, const std::byte* a) { sum = add32(sum, pair_words(q, broadcast_word(a))); }
 #endif
 };

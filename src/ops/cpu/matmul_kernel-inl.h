@@ -3,9 +3,10 @@
 // and lists the kernels with kernel_table<V>().
 //
 // V has kLanes outputs (16, or 8: then a tile is two halves), F (floats), I (32-bit lanes of 4 bytes) and, for the
-// integer sums, Dot8<bits, steps> (unsigned weights times 4 signed bytes that all lanes share) and Dot16 (times 2
-// 16-bit values). Values that all lanes share are passed by address.
-// Needs included before: <utility>, "ops/cpu/matmul_kernels.h".
+// integer sums, add_words (adds 2 products of 16-bit values to each lane's sum) and either add_bytes (4 products of
+// unsigned weights and signed bytes; kAddsBytes) or what PairDot8 is made of. Values that all lanes share are passed
+// by address.
+// Needs included before: <type_traits>, <utility>, "ops/cpu/matmul_kernels.h".
 
 #ifdef VEDETTE_BREAK_ROW_INVARIANCE
 constexpr bool kReverseWide = true;
@@ -147,44 +148,75 @@ VEDETTE_INLINE inline typename V::I first_sum(const std::byte* record, int part)
     return V::template shift32<K::kZeroShift>(V::broadcast_word(record + (K::kParts == 2 ? 4 + 4 * part : 12)));
 }
 
-template <class V, class K, int kRows>
-void integer_block_i8(const TileView& view, const std::byte* const* rows, float* result) {
-  using F = typename V::F;
-  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
-    F acc[kRows];
-    VEDETTE_ROWS {
-      acc[r] = V::zero();
+// Sum of one scale's products of bytes, in 32 bits from the start.
+template <class V>
+struct QuadDot8 {
+  typename V::I sum;
+  VEDETTE_INLINE void start(typename V::I first) { sum = first; }
+  template <int j>
+  VEDETTE_INLINE void add(const typename V::I& q, const std::byte* values) {
+    V::add_bytes(sum, q, values);
+  }
+  VEDETTE_INLINE typename V::I total() const { return sum; }
+};
+
+// The same where products come in pairs of 16 bits: summed so for as many steps as cannot overflow
+// (2 * 127 * (2^bits - 1) each), then widened. 8-bit weights are two nibbles with a sum each.
+template <class V, int bits, int steps>
+struct PairDot8 {
+  using I = typename V::I;
+  static constexpr int kRun = bits <= 4 || bits == 8 ? 8 : bits == 5 ? 4 : 2;
+  I sum, low, high;
+  VEDETTE_INLINE void start(I first) { sum = first; }
+  template <int j>
+  VEDETTE_INLINE void add(I q, const std::byte* values) {
+    const I a = V::broadcast_word(values);
+    const I low_products = V::pair_bytes(bits == 8 ? V::bit_and(q, V::bytes(15)) : q, a);
+    low = j % kRun == 0 ? low_products : V::add16(low, low_products);
+    if constexpr (bits == 8) {
+      const I high_products = V::pair_bytes(V::bit_and(V::template shift16<-4>(q), V::bytes(15)), a);
+      high = j % kRun == 0 ? high_products : V::add16(high, high_products);
     }
-    for (int64_t i = 0; i < view.groups; ++i) {
-      const int64_t g = in_order<kRows>(i, view.groups);
-      const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
-      const int64_t at = g * kRecord8;
-      unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
-        typename V::template Dot8<K::kBits, K::kSteps> dot[kRows];
-        VEDETTE_ROWS {
-          dot[r].start(first_sum<V, K>(rows[r] + at + 32, part));
-        }
-        unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
-          constexpr int kStep = part * K::kSteps + j;
-          const auto q = unpack<V, K::kBits, kStep>(planes);
-          VEDETTE_ROWS {
-            dot[r].template add<j>(q, rows[r] + at + 4 * kStep);
-          }
-        });
-        const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
-        VEDETTE_ROWS {
-          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + at + 32, part);
-        }
-      });
-    }
-    VEDETTE_ROWS {
-      V::store(result + r * kTileRows + lane, acc[r]);
+    if constexpr (j % kRun == kRun - 1 || j == steps - 1) {
+      sum = V::add32(sum, V::pair_words(low, V::words(1)));
+      if constexpr (bits == 8) sum = V::add32(sum, V::pair_words(high, V::words(16)));
     }
   }
-}
+  VEDETTE_INLINE I total() const { return sum; }
+};
 
-template <class V, class K, int kRows>
-void integer_block_i16(const TileView& view, const std::byte* const* rows, float* result) {
+// How int8 and int16 rows differ: the bytes of a value, the length of a record, and a packed step's product.
+template <class V, class K>
+struct Rows8 {
+  static constexpr int kBytes = 1, kRecord = kRecord8;
+  using Weights = typename V::I;
+  VEDETTE_INLINE static Weights split(const typename V::I& q) { return q; }
+  struct Dot : std::conditional_t<V::kAddsBytes, QuadDot8<V>, PairDot8<V, K::kBits, K::kSteps>> {};
+};
+
+template <class V, class K>
+struct Rows16 {
+  static constexpr int kBytes = 2, kRecord = kRecord16;
+  struct Weights {
+    typename V::I even, odd;  // columns 0 and 2 of the step, 1 and 3
+  };
+  VEDETTE_INLINE static Weights split(const typename V::I& q) {
+    return {V::bit_and(q, V::words(0x00ff)), V::template shift16<-8>(q)};
+  }
+  struct Dot {
+    typename V::I sum;
+    VEDETTE_INLINE void start(typename V::I first) { sum = first; }
+    template <int j>
+    VEDETTE_INLINE void add(const Weights& q, const std::byte* values) {
+      V::add_words(sum, q.even, values);
+      V::add_words(sum, q.odd, values + 4);
+    }
+    VEDETTE_INLINE typename V::I total() const { return sum; }
+  };
+};
+
+template <class V, class K, class Rows, int kRows>
+void integer_block_exact(const TileView& view, const std::byte* const* rows, float* result) {
   using F = typename V::F;
   for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
     F acc[kRows];
@@ -194,25 +226,22 @@ void integer_block_i16(const TileView& view, const std::byte* const* rows, float
     for (int64_t i = 0; i < view.groups; ++i) {
       const int64_t g = in_order<kRows>(i, view.groups);
       const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
-      const int64_t at = g * kRecord16;
+      const int64_t at = g * Rows::kRecord, behind = at + kGroup * Rows::kBytes;
       unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
-        typename V::Dot16 dot[kRows];
+        typename Rows::Dot dot[kRows];
         VEDETTE_ROWS {
-          dot[r].start(first_sum<V, K>(rows[r] + at + 64, part));
+          dot[r].start(first_sum<V, K>(rows[r] + behind, part));
         }
         unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
           constexpr int kStep = part * K::kSteps + j;
-          const auto q = unpack<V, K::kBits, kStep>(planes);
-          const auto even = V::bit_and(q, V::words(0x00ff));  // columns 0 and 2 of the step
-          const auto odd = V::template shift16<-8>(q);        // columns 1 and 3
+          const auto q = Rows::split(unpack<V, K::kBits, kStep>(planes));
           VEDETTE_ROWS {
-            dot[r].add(even, rows[r] + at + 8 * kStep);
-            dot[r].add(odd, rows[r] + at + 8 * kStep + 4);
+            dot[r].template add<j>(q, rows[r] + at + 4 * kStep * Rows::kBytes);
           }
         });
         const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
         VEDETTE_ROWS {
-          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + at + 64, part);
+          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + behind, part);
         }
       });
     }
@@ -310,9 +339,9 @@ void integer_block(const TileView& view, const std::byte* const* rows, float* re
     integer_block<V, K, compute, V::kMaxRows>(view, rows, result);
     integer_block<V, K, compute, kRows - V::kMaxRows>(view, rows + V::kMaxRows, result + V::kMaxRows * kTileRows);
   } else if constexpr (compute == Compute::kI8) {
-    integer_block_i8<V, K, kRows>(view, rows, result);
+    integer_block_exact<V, K, Rows8<V, K>, kRows>(view, rows, result);
   } else if constexpr (compute == Compute::kI16) {
-    integer_block_i16<V, K, kRows>(view, rows, result);
+    integer_block_exact<V, K, Rows16<V, K>, kRows>(view, rows, result);
   } else {
     integer_block_f32<V, K, kRows, 1>(view, rows, result);
   }

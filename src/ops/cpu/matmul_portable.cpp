@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/float16.h"
@@ -115,22 +116,9 @@ struct Portable {
       return (x >> -n) & words(0xffffu >> -n);
   }
 
-  template <int bits, int steps>
-  struct Dot8 {
-    I sum;
-    void start(I first) { sum = first; }
-    template <int j>
-    void add(const I& q, const std::byte* a) {
-      dot_bytes(sum, q, load_as<uint32_t>(a));
-    }
-    I total() const { return sum; }
-  };
-  struct Dot16 {
-    I sum;
-    void start(I first) { sum = first; }
-    void add(const I& q, const std::byte* a) { dot_halves(sum, q, load_as<uint32_t>(a)); }
-    I total() const { return sum; }
-  };
+  static constexpr bool kAddsBytes = true;
+  static void add_bytes(I& sum, const I& q, const std::byte* a) { dot_bytes(sum, q, load_as<uint32_t>(a)); }
+  static void add_words(I& sum, const I& q, const std::byte* a) { dot_halves(sum, q, load_as<uint32_t>(a)); }
 };
 
 #include "ops/cpu/matmul_kernel-inl.h"
