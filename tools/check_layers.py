@@ -22,7 +22,7 @@ LAYERS = {
     "media": {"base"},
     "models": {"base", "ops", "weights"},
     "sampling": {"base"},
-    "text": {"base", "weights"},
+    "text": {"base", "weights", "sampling"},
     "cache": {"base", "ops", "models"},
     "draft": {"base", "ops", "weights", "models", "sampling", "text", "cache"},
     "engine": {"base", "ops", "weights", "hub", "models", "sampling", "text", "cache", "draft", "media"},

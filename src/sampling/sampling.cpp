@@ -73,9 +73,14 @@ SamplerChain& SamplerChain::operator=(const SamplerChain& other) {
   return *this;
 }
 
-Result<int32_t> SamplerChain::sample(std::span<const float> logits, const History& history, int64_t position) {
+Result<int32_t> SamplerChain::sample(std::span<const float> logits, const History& history, int64_t position,
+                                     std::span<const uint32_t> allowed) {
   candidates_.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<int32_t>(i), tame(logits[i])};
+  if (!allowed.empty()) {
+    for (size_t i = 0; i < candidates_.size(); ++i)
+      if ((allowed[i / 32] >> (i % 32) & 1) == 0) candidates_[i].logit = kMinusInfinity;
+  }
   for (const auto& sampler : samplers_) sampler->apply(candidates_, history);
   const int32_t token =
       greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);

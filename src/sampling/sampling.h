@@ -17,16 +17,39 @@
 
 namespace vedette::sampling {
 
+// Names, meanings and defaults of llama-server's chain, but that everything is off until asked for.
 struct SamplingParams {
   double temperature = 0;  // 0: greedy
-  int64_t top_k = 0;       // 0: off
+  double dynatemp_range = 0;
+  double dynatemp_exponent = 1;
+  int64_t top_k = 0;  // 0: off
   double top_p = 1;
   double min_p = 0;
+  double typical_p = 1;
+  double top_n_sigma = -1;  // below 0: off
+  double xtc_probability = 0;
+  double xtc_threshold = 0.1;
+  bool p_less = false;
   double repetition_penalty = 1;  // over the last repeat_last_n tokens, prompt included
   double frequency_penalty = 0;
   double presence_penalty = 0;
   int64_t repeat_last_n = -1;  // -1: whole history; 0: off
+  double dry_multiplier = 0;   // 0: off
+  double dry_base = 1.75;
+  int64_t dry_allowed_length = 2;
+  int64_t dry_penalty_last_n = -1;  // -1: whole history; 0: off
+  // Token sequences over which no repetition is counted (a breaker text as the vocabulary may write it).
+  std::shared_ptr<const std::vector<std::vector<int32_t>>> dry_breakers = {};
+  int mirostat = 0;  // 1, 2: in place of the truncating samplers
+  double mirostat_tau = 5;
+  double mirostat_eta = 0.1;
+  double adaptive_target = -1;  // below 0: off
+  double adaptive_decay = 0.9;
   std::vector<std::pair<int32_t, float>> logit_bias = {};
+  // Added to every logit, by token id; of a model's languages. Null: none.
+  std::shared_ptr<const std::vector<float>> bias_table = {};
+  // Order of the links by name; empty: the default order.
+  std::vector<std::string> order = {};
   std::optional<uint64_t> seed = {};  // absent: drawn and reported
   uint32_t choice = 0;                // index among n choices
 };
@@ -70,7 +93,9 @@ class SamplerChain {
 
   // The token for absolute position `position` (the position the token itself will have). NaN counts as -infinity;
   // kInternal if no token is left with a finite logit.
-  Result<int32_t> sample(std::span<const float> logits, const History& history, int64_t position);
+  // allowed: the words of a Constraint; empty: every token.
+  Result<int32_t> sample(std::span<const float> logits, const History& history, int64_t position,
+                         std::span<const uint32_t> allowed = {});
   uint64_t seed() const { return seed_; }
 
  private:

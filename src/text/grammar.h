@@ -1,0 +1,52 @@
+// Constrained output: grammars compiled to sampling::Constraint by the llguidance crate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "sampling/constraint.h"
+#include "text/tokenizer.h"
+
+namespace vedette::text {
+
+enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark, kGbnf };
+struct Grammar {
+  GrammarKind kind = GrammarKind::kJsonSchema;
+  std::string text;  // kJsonSchema: the schema as JSON
+};
+
+// What stands between the start of a reply and the text a grammar governs.
+struct ReasoningGate {
+  bool starts_inside = false;  // the prompt has opened the block already
+  bool may_open = false;       // the reply may open one itself, as its first tokens
+  std::vector<int32_t> open;   // ids of the opening mark
+  std::vector<int32_t> close;  // ids of the closing mark
+  int64_t budget = -1;         // tokens of reasoning, then `close` is forced; -1: no limit
+};
+
+// Holds the token trie of one vocabulary. Immutable after creation; any thread.
+class GrammarCompiler {
+ public:
+  static Result<std::unique_ptr<GrammarCompiler>> create(const Tokenizer& tokenizer, std::span<const int32_t> eos);
+  ~GrammarCompiler();
+
+  // Errors (kInvalidRequest): a grammar that does not parse (with position), or a schema keyword or `format` that
+  // cannot be enforced, by name; the field is left to the caller. Bounded in time and memory.
+  Result<std::unique_ptr<sampling::Constraint>> compile(const Grammar& grammar) const;
+
+ private:
+  struct Impl;
+  explicit GrammarCompiler(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Free text while reasoning lasts, then `inner` (may be null: free text). Null where nothing is left to constrain.
+std::unique_ptr<sampling::Constraint> gate_reasoning(ReasoningGate gate, std::unique_ptr<sampling::Constraint> inner);
+
+}  // namespace vedette::text
