@@ -1,0 +1,89 @@
+#include "server/job_constraint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace vedette::server {
+namespace {
+
+bool forces_call(const GenerateJob& job) {
+  return job.tool_choice.kind == text::ToolChoiceKind::kRequired ||
+         job.tool_choice.kind == text::ToolChoiceKind::kNamed;
+}
+
+Status check_tool_choice(const GenerateJob& job) {
+  if (!forces_call(job)) return ok_status();
+  if (job.tools.empty())
+    return invalid_request("tool_choice", "tool_choice: a call is required, but tools names no function; add one");
+  if (job.format.grammar)
+    return invalid_request("tool_choice",
+                           "tool_choice: a required call and {} exclude each other; leave one of them out",
+                           job.format.field.empty() ? "an output format" : job.format.field);
+  const auto named = [&](const text::ToolSpec& tool) { return tool.name == job.tool_choice.name; };
+  if (job.tool_choice.kind == text::ToolChoiceKind::kNamed && std::none_of(job.tools.begin(), job.tools.end(), named))
+    return invalid_request("tool_choice", "tool_choice: no tool is named '{}'; name one of tools",
+                           job.tool_choice.name);
+  return ok_status();
+}
+
+bool thinks(const ServedModel& model, const GenerateJob& job) {
+  if (!job.split_message || !model.message_format.reasoning || job.prompts.empty()) return false;
+  const auto* conversation = std::get_if<Conversation>(&job.prompts[0]);
+  if (conversation == nullptr || conversation->thinking == Thinking::kOff) return false;
+  if (conversation->thinking == Thinking::kOn) return true;
+  return model.defaults.thinking.value_or(true);
+}
+
+Result<std::vector<int32_t>> ids_of(const ServedModel& model, const std::string& mark) {
+  return model.tokenizer().encode(mark, {.add_special = false, .parse_special = true});
+}
+
+Error at_field(Error error, const std::string& field) {
+  if (field.empty()) return error;
+  error.message = field + ": " + error.message;
+  error.field = field;
+  return error;
+}
+
+Result<std::unique_ptr<sampling::Constraint>> inner_constraint(const ServedModel& model, const GenerateJob& job) {
+  if (forces_call(job)) {
+    const text::Grammar grammar{text::GrammarKind::kLark, model.message_format.tools->call_grammar(
+                                                              job.tools, job.tool_choice, model.special_marks)};
+    auto compiled = model.grammars->compile(grammar);
+    if (!compiled.ok()) return at_field(std::move(compiled).error(), "tools");
+    return compiled;
+  }
+  const std::optional<text::Grammar>& grammar = job.format.grammar ? job.format.grammar : model.defaults.grammar;
+  if (!grammar) return std::unique_ptr<sampling::Constraint>();
+  auto compiled = model.grammars->compile(*grammar);
+  if (!compiled.ok()) return at_field(std::move(compiled).error(), job.format.field);
+  return compiled;
+}
+
+}  // namespace
+
+bool opens_reasoning(const text::ReasoningMarks& marks, std::string_view prompt_text) {
+  const size_t open = prompt_text.rfind(marks.open);
+  return open != std::string_view::npos && prompt_text.find(marks.close, open) == std::string_view::npos;
+}
+
+Result<std::shared_ptr<const sampling::Constraint>> make_constraint(const ServedModel& model, const GenerateJob& job,
+                                                                    std::string_view prompt_text) {
+  using Shared = std::shared_ptr<const sampling::Constraint>;
+  VEDETTE_RETURN_IF_ERROR(check_tool_choice(job));
+  VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<sampling::Constraint> inner, inner_constraint(model, job));
+  if (!thinks(model, job)) return Shared(std::move(inner));
+  if (!inner && job.thinking_budget < 0) return Shared();
+  const text::ReasoningMarks& marks = *model.message_format.reasoning;
+  text::ReasoningGate gate;
+  gate.starts_inside = opens_reasoning(marks, prompt_text);
+  gate.may_open = !gate.starts_inside;
+  gate.budget = job.thinking_budget;
+  VEDETTE_ASSIGN_OR_RETURN(gate.open, ids_of(model, marks.open));
+  VEDETTE_ASSIGN_OR_RETURN(gate.close, ids_of(model, marks.close));
+  return Shared(text::gate_reasoning(std::move(gate), std::move(inner)));
+}
+
+}  // namespace vedette::server

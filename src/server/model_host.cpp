@@ -1,0 +1,72 @@
+#include "server/model_host.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+
+namespace vedette::server {
+
+ModelHost::~ModelHost() = default;
+
+Result<std::shared_ptr<ServedModel>> ModelHost::current() const {
+  const std::scoped_lock lock(mutex_);
+  if (model_) return model_;
+  if (view_.state == State::kLoading)
+    return unavailable("", "the model {} is loading; try again in a moment", view_.name);
+  return unavailable("", "no model is loaded; POST /admin/load with {{\"model\": \"owner/name\"}} loads one");
+}
+
+Status ModelHost::load(ServedModelOptions options) {
+  std::shared_ptr<ServedModel> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (view_.state == State::kLoading)
+      return unavailable("model", "the model {} is loading already; wait until it is ready", view_.name);
+    old = std::move(model_);
+    model_ = nullptr;
+    view_ = {State::kLoading, options.id, 0, 0, ""};
+  }
+  old.reset();  // before the new one takes its memory; jobs under way keep it until they end
+  const auto report = std::move(options.load.progress);
+  options.load.progress = [this, &report](int64_t done, int64_t total) {
+    {
+      const std::scoped_lock lock(mutex_);
+      view_.bytes_done = done;
+      view_.bytes_total = total;
+    }
+    if (report) report(done, total);
+  };
+  auto model = serve_model(options);
+  const std::scoped_lock lock(mutex_);
+  if (!model.ok()) {
+    view_.state = State::kFailed;
+    view_.error = model.error().message;
+    return std::move(model).error();
+  }
+  model_ = std::move(*model);
+  view_.state = State::kReady;
+  return ok_status();
+}
+
+bool ModelHost::unload(int wait_ms) {
+  std::shared_ptr<ServedModel> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!model_) return false;
+    old = std::move(model_);
+    model_ = nullptr;
+    view_ = {};
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+  while (old.use_count() > 1 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return true;
+}
+
+ModelHost::View ModelHost::view() const {
+  const std::scoped_lock lock(mutex_);
+  return view_;
+}
+
+}  // namespace vedette::server

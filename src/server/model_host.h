@@ -1,0 +1,45 @@
+// The model a server has loaded, if any: load, swap, unload while requests run.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+#include "server/served_model.h"
+
+namespace vedette::server {
+
+// Thread-safe. Jobs keep the model they started on by reference; a swap lets go of the old one before the new one
+// loads.
+class ModelHost {
+ public:
+  enum class State : uint8_t { kNone, kLoading, kReady, kFailed };
+  struct View {
+    State state = State::kNone;
+    std::string name;  // of the model that is loaded or being loaded
+    int64_t bytes_done = 0, bytes_total = 0;
+    std::string error;  // kFailed: why
+  };
+
+  ~ModelHost();
+
+  // The loaded model, or kUnavailable: one is loading (try again), or none is loaded (POST /admin/load).
+  Result<std::shared_ptr<ServedModel>> current() const;
+  // Replaces the model; returns when it is ready. Only one load at a time: kUnavailable otherwise.
+  Status load(ServedModelOptions options);
+  // Lets go of the model; true if there was one. Waits up to `wait_ms` for its jobs to end.
+  bool unload(int wait_ms);
+  View view() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<ServedModel> model_;
+  View view_;
+};
+
+}  // namespace vedette::server

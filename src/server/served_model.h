@@ -1,0 +1,86 @@
+// A loaded model with all that turns requests into prompts and replies into messages.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "engine/load.h"
+#include "sampling/sampling.h"
+#include "text/chat_template.h"
+#include "text/grammar.h"
+#include "text/message_parser.h"
+#include "weights/checkpoint.h"
+
+namespace vedette::server {
+
+// What a server is told about generation, for requests that say nothing.
+struct GenerationDefaults {
+  sampling::SamplingParams sampling;  // of the command line
+  // Fields of `sampling` that the command line set; others come from generation_config.json where it samples.
+  bool temperature_set = false, top_k_set = false, top_p_set = false, min_p_set = false;
+  bool penalty_set = false;
+  int64_t max_tokens = -1;     // -1: until the context is full
+  int64_t max_tokens_cap = 0;  // 0: none
+  std::vector<std::string> dry_breakers = {"\n", ":", "\"", "*"};
+  std::optional<text::Grammar> grammar;
+  std::optional<bool> thinking;  // absent: as the template does
+  std::string effort;
+  int64_t thinking_budget = -1;
+  Json template_kwargs;  // null or object
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  engine::LoopLimits loop;
+};
+
+struct GenerateJob;
+// Sees each request of a job before the engine does, with the index of its choice, and may change it.
+using SubmitHook = std::function<void(const GenerateJob& job, int choice, engine::GenerateRequest& request)>;
+
+// Shared by the jobs that run on it; unloading drops the host's reference, the last job frees it. Immutable but for the
+// engine, which is thread-safe.
+struct ServedModel {
+  std::string id;  // as answers name it
+  std::vector<std::string> aliases;
+  std::string path, format, family;
+  std::string template_source;  // "" where the checkpoint has none
+  std::optional<text::ChatTemplate> chat_template;
+  bool template_knows_tools = false;
+  bool template_knows_thinking = false;  // reads enable_thinking
+  bool template_knows_effort = false;    // reads reasoning_effort
+  Json special_tokens;                   // for the template
+  text::MessageFormat message_format;
+  std::vector<int32_t> visible_specials;  // marks of the format that are special tokens
+  std::vector<std::string> special_marks;
+  std::unique_ptr<text::GrammarCompiler> grammars;
+  GenerationDefaults defaults;  // with generation_config.json applied
+  engine::LoadReport report;
+  int64_t loaded_at = 0;  // seconds since 1970
+  bool has_sliding_layers = false;
+  SubmitHook before_submit;
+  std::shared_ptr<const void> storage;
+  std::unique_ptr<engine::Engine> engine;  // last: stops before what it uses goes
+
+  const text::Tokenizer& tokenizer() const { return engine->tokenizer(); }
+  int64_t vocab_size() const { return engine->spec().vocab_size; }
+};
+
+struct ServedModelOptions {
+  std::string path;  // of the checkpoint
+  std::string id;
+  std::vector<std::string> aliases;
+  engine::LoadOptions load;
+  GenerationDefaults defaults;
+  std::string chat_template;  // replaces the checkpoint's; "" keeps it
+  SubmitHook before_submit;   // tests: scripted replies
+};
+
+// Opens, checks and loads. Errors of the layers below, and kCorruptFile for values of generation_config.json.
+Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options);
+
+}  // namespace vedette::server
