@@ -57,7 +57,6 @@ struct GenerateJob {
   engine::LoopLimits loop = {};
   int priority = 0;
   bool cache_prompt = true;
-  std::string cache_key = {};                    // a session's own bucket within the key's scope
   std::vector<std::string> warnings = {};        // told in x_vedette
   std::vector<std::string> ignored_fields = {};  // top-level fields of the request that nothing knows
 };

@@ -105,8 +105,7 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   request.progress = true;
   request.priority = job.priority;
   request.loop = job.loop;
-  request.cache = {job.cache_prompt, job.cache_key.empty() ? scope : scope + "\n" + job.cache_key,
-                   prompt.history_tokens};
+  request.cache = {job.cache_prompt, scope, prompt.history_tokens};
   VEDETTE_ASSIGN_OR_RETURN(request.constraint, make_constraint(*model, job, prompt.text));
   return request;
 }

@@ -1,0 +1,105 @@
+#include "server/dialects/openai.h"
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace vedette::server {
+
+Json openai_usage(const JobAnswer& answer) {
+  Json cached = Json::object();
+  cached.set("cached_tokens", answer.cached_tokens);
+  Json reasoning = Json::object();
+  reasoning.set("reasoning_tokens", answer.reasoning_tokens);
+  Json out = Json::object();
+  out.set("prompt_tokens", answer.prompt_tokens);
+  out.set("completion_tokens", answer.completion_tokens);
+  out.set("total_tokens", answer.prompt_tokens + answer.completion_tokens);
+  out.set("prompt_tokens_details", std::move(cached));
+  out.set("completion_tokens_details", std::move(reasoning));
+  return out;
+}
+
+Result<StreamOptions> read_stream_options(const Fields& fields) {
+  StreamOptions out;
+  VEDETTE_ASSIGN_OR_RETURN(auto stream, fields.boolean("stream"));
+  out.stream = stream.value_or(false);
+  VEDETTE_ASSIGN_OR_RETURN(const Json* options, fields.object("stream_options"));
+  if (options == nullptr) return out;
+  const Fields inner(*options, "stream_options.");
+  VEDETTE_ASSIGN_OR_RETURN(auto usage, inner.boolean("include_usage"));
+  out.include_usage = usage.value_or(false);
+  return out;
+}
+
+namespace {
+
+Status set_grammar(GenerateJob& job, text::GrammarKind kind, std::string text, std::string field) {
+  if (job.format.grammar)
+    return invalid_request(field, "{}: and {} exclude each other; leave one of them out", field, job.format.field);
+  job.format.grammar = text::Grammar{kind, std::move(text)};
+  job.format.field = std::move(field);
+  return ok_status();
+}
+
+Status read_format_object(const Json& format, GenerateJob& job) {
+  const Fields fields(format, "response_format.");
+  VEDETTE_ASSIGN_OR_RETURN(auto type, fields.string("type"));
+  if (!type) return fields.wrong("type", "one of text, json_object, json_schema");
+  if (*type == "text") return ok_status();
+  if (*type == "json_object") {
+    // llama-server takes a schema here too.
+    VEDETTE_ASSIGN_OR_RETURN(const Json* schema, fields.object("schema"));
+    if (schema != nullptr)
+      return set_grammar(job, text::GrammarKind::kJsonSchema, schema->dump(), "response_format.schema");
+    return set_grammar(job, text::GrammarKind::kJsonSchema, R"({"type":"object"})", "response_format");
+  }
+  if (*type != "json_schema") return fields.wrong("type", "one of text, json_object, json_schema");
+  VEDETTE_ASSIGN_OR_RETURN(const Json* wrapper, fields.object("json_schema"));
+  if (wrapper == nullptr) return fields.wrong("json_schema", "an object");
+  const Fields inner(*wrapper, "response_format.json_schema.");
+  const Json* schema = inner.get("schema");
+  if (schema == nullptr || !(schema->is_object() || schema->is_bool())) return inner.wrong("schema", "a JSON schema");
+  return set_grammar(job, text::GrammarKind::kJsonSchema, schema->dump(), "response_format.json_schema.schema");
+}
+
+}  // namespace
+
+Status read_response_format(const Fields& fields, GenerateJob& job) {
+  VEDETTE_ASSIGN_OR_RETURN(const Json* format, fields.object("response_format"));
+  if (format != nullptr) VEDETTE_RETURN_IF_ERROR(read_format_object(*format, job));
+  if (const Json* schema = fields.get("json_schema")) {
+    if (!schema->is_object() && !schema->is_bool()) return fields.wrong("json_schema", "a JSON schema");
+    VEDETTE_RETURN_IF_ERROR(set_grammar(job, text::GrammarKind::kJsonSchema, schema->dump(), "json_schema"));
+  }
+  VEDETTE_ASSIGN_OR_RETURN(auto grammar, fields.string("grammar"));
+  if (grammar && !grammar->empty())
+    VEDETTE_RETURN_IF_ERROR(set_grammar(job, text::GrammarKind::kGbnf, *grammar, "grammar"));
+  VEDETTE_ASSIGN_OR_RETURN(auto regex, fields.string("guided_regex"));
+  if (regex) VEDETTE_RETURN_IF_ERROR(set_grammar(job, text::GrammarKind::kRegex, *regex, "guided_regex"));
+  VEDETTE_ASSIGN_OR_RETURN(auto lark, fields.string("guided_lark"));
+  if (lark) VEDETTE_RETURN_IF_ERROR(set_grammar(job, text::GrammarKind::kLark, *lark, "guided_lark"));
+  return ok_status();
+}
+
+Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, GenerateJob& job) {
+  for (const std::string_view name : names) {
+    VEDETTE_ASSIGN_OR_RETURN(auto value, fields.integer(name, -1, 1'000'000'000));
+    if (!value) continue;
+    if (*value == 0) return fields.wrong(name, "at least 1, or -1 for no limit");
+    job.max_tokens = *value;
+  }
+  return ok_status();
+}
+
+std::string token_text(const text::Tokenizer& tokenizer, int32_t id) {
+  return repair_utf8(tokenizer.token_bytes(id, true));
+}
+
+Json token_bytes_json(const text::Tokenizer& tokenizer, int32_t id) {
+  Json out = Json::array();
+  for (const char byte : tokenizer.token_bytes(id, true))
+    out.push_back(static_cast<int>(static_cast<unsigned char>(byte)));
+  return out;
+}
+
+}  // namespace vedette::server

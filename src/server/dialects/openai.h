@@ -1,0 +1,28 @@
+// What OpenAI's two older dialects share.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "server/dialect.h"
+#include "server/fields.h"
+
+namespace vedette::server {
+
+// {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details}.
+Json openai_usage(const JobAnswer& answer);
+// stream and stream_options of a request.
+struct StreamOptions {
+  bool stream = false;
+  bool include_usage = false;
+};
+Result<StreamOptions> read_stream_options(const Fields& fields);
+// response_format, with llama-server's grammar and json_schema beside it.
+Status read_response_format(const Fields& fields, GenerateJob& job);
+// max_tokens by its names, -1 for no limit.
+Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, GenerateJob& job);
+// A token as logprobs write it: text where it is UTF-8, and bytes.
+std::string token_text(const text::Tokenizer& tokenizer, int32_t id);
+Json token_bytes_json(const text::Tokenizer& tokenizer, int32_t id);
+
+}  // namespace vedette::server

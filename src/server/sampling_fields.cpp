@@ -1,0 +1,258 @@
+// The sampling fields that all dialects share, by llama-server's, OpenAI's and vLLM's names.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "server/dialect.h"
+#include "server/fields.h"
+
+namespace vedette::server {
+namespace {
+
+using sampling::SamplingParams;
+
+constexpr size_t kMostStops = 64;
+constexpr size_t kMostBiases = 100'000;
+constexpr int64_t kMostCount = 1'000'000'000;
+
+struct NumberField {
+  std::string_view name;
+  double min, max;
+  double SamplingParams::* member;
+};
+struct IntegerField {
+  std::string_view name;
+  int64_t min, max;
+  int64_t SamplingParams::* member;
+};
+
+constexpr NumberField kNumbers[] = {
+    {"temperature", 0, 100, &SamplingParams::temperature},
+    {"dynatemp_range", 0, 100, &SamplingParams::dynatemp_range},
+    {"dynatemp_exponent", 0, 100, &SamplingParams::dynatemp_exponent},
+    {"top_p", 0, 1, &SamplingParams::top_p},
+    {"min_p", 0, 1, &SamplingParams::min_p},
+    {"typical_p", 0, 1, &SamplingParams::typical_p},
+    {"typ_p", 0, 1, &SamplingParams::typical_p},
+    {"top_n_sigma", -1, 1000, &SamplingParams::top_n_sigma},
+    {"xtc_probability", 0, 1, &SamplingParams::xtc_probability},
+    {"xtc_threshold", 0, 1, &SamplingParams::xtc_threshold},
+    {"repeat_penalty", 0, 100, &SamplingParams::repetition_penalty},
+    {"repetition_penalty", 0, 100, &SamplingParams::repetition_penalty},
+    {"frequency_penalty", -100, 100, &SamplingParams::frequency_penalty},
+    {"presence_penalty", -100, 100, &SamplingParams::presence_penalty},
+    {"dry_multiplier", 0, 100, &SamplingParams::dry_multiplier},
+    {"dry_base", 1, 100, &SamplingParams::dry_base},
+    {"mirostat_tau", 0, 100, &SamplingParams::mirostat_tau},
+    {"mirostat_eta", 0, 100, &SamplingParams::mirostat_eta},
+    {"adaptive_target", -1, 1, &SamplingParams::adaptive_target},
+    {"adaptive_decay", 0, 0.99, &SamplingParams::adaptive_decay},
+};
+
+constexpr IntegerField kIntegers[] = {
+    {"top_k", -1, kMostCount, &SamplingParams::top_k},
+    {"repeat_last_n", -1, kMostCount, &SamplingParams::repeat_last_n},
+    {"repetition_context_size", -1, kMostCount, &SamplingParams::repeat_last_n},
+    {"dry_allowed_length", 0, kMostCount, &SamplingParams::dry_allowed_length},
+    {"dry_penalty_last_n", -1, kMostCount, &SamplingParams::dry_penalty_last_n},
+};
+
+constexpr std::string_view kOthers[] = {
+    "seed",
+    "mirostat",
+    "logit_bias",
+    "samplers",
+    "p_less",
+    "stop",
+    "stop_sequences",
+    "ignore_eos",
+    "dry_sequence_breakers",
+    "max_pattern_size",
+    "min_pattern_size",
+    "min_count",
+    "cache_prompt",
+    "prompt_cache_key",
+    "priority",
+    "thinking_budget_tokens",
+    "reasoning_budget_tokens",
+    "thinking_token_budget",
+    "thinking_budget",
+};
+
+Status read_seed(const Fields& fields, SamplingParams& params) {
+  VEDETTE_ASSIGN_OR_RETURN(auto seed, fields.integer("seed", -1, std::numeric_limits<int64_t>::max()));
+  if (seed && *seed >= 0) params.seed = static_cast<uint64_t>(*seed);
+  if (seed && *seed < 0) params.seed.reset();
+  return ok_status();
+}
+
+// A token of a bias: an id, or a text all of whose tokens get it.
+Result<std::vector<int32_t>> biased_tokens(const std::string& path, const Json& token, const DialectContext& context) {
+  if (token.is_int()) {
+    if (token.as_int() < 0 || token.as_int() >= context.vocab_size)
+      return wrong_value(path, fmt::format("a token id from 0 to {}", context.vocab_size - 1), &token);
+    return std::vector<int32_t>{static_cast<int32_t>(token.as_int())};
+  }
+  if (!token.is_string()) return wrong_value(path, "a token id or a text", &token);
+  return context.tokenizer.encode(token.as_string(), {.add_special = false, .parse_special = true});
+}
+
+Result<float> bias_value(const std::string& path, const Json& value) {
+  if (value.is_bool() && !value.as_bool()) return -std::numeric_limits<float>::infinity();  // never
+  if (!value.is_number() || std::isnan(value.as_double()) || std::abs(value.as_double()) > 1e6)
+    return wrong_value(path, "a number from -1000000 to 1000000, or false", &value);
+  return static_cast<float>(value.as_double());
+}
+
+// OpenAI's {"123": -100}, or llama-server's [[123, -100], ["text", false]].
+Status read_logit_bias(const Fields& fields, const DialectContext& context, SamplingParams& params) {
+  const Json* bias = fields.get("logit_bias");
+  if (bias == nullptr) return ok_status();
+  auto add = [&](const std::string& path, const Json& token, const Json& value) -> Status {
+    VEDETTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, biased_tokens(path, token, context));
+    VEDETTE_ASSIGN_OR_RETURN(const float number, bias_value(path, value));
+    for (const int32_t id : ids) params.logit_bias.emplace_back(id, number);
+    return ok_status();
+  };
+  const size_t count = bias->is_object() ? bias->as_object().size() : bias->is_array() ? bias->as_array().size() : 0;
+  if (count > kMostBiases) return fields.wrong("logit_bias", fmt::format("at most {} entries", kMostBiases));
+  if (bias->is_object()) {
+    for (const auto& [key, value] : bias->as_object()) {
+      const std::string path = "logit_bias." + key;
+      const bool digits = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
+      VEDETTE_RETURN_IF_ERROR(add(path, digits ? Json(std::stol(key)) : Json(key), value));
+    }
+    return ok_status();
+  }
+  if (!bias->is_array()) return fields.wrong("logit_bias", "an object or a list");
+  for (size_t i = 0; i < count; ++i) {
+    const Json& entry = bias->as_array()[i];
+    const std::string path = fmt::format("logit_bias[{}]", i);
+    if (!entry.is_array() || entry.as_array().size() != 2)
+      return wrong_value(path, "a pair of a token and a number", &entry);
+    VEDETTE_RETURN_IF_ERROR(add(path, entry.as_array()[0], entry.as_array()[1]));
+  }
+  return ok_status();
+}
+
+Status read_loop(const Fields& fields, GenerateJob& job) {
+  VEDETTE_ASSIGN_OR_RETURN(auto most, fields.integer("max_pattern_size", 0, 4096));
+  VEDETTE_ASSIGN_OR_RETURN(auto least, fields.integer("min_pattern_size", 0, 4096));
+  VEDETTE_ASSIGN_OR_RETURN(auto count, fields.integer("min_count", 0, 4096));
+  if (most) job.loop.max_pattern = static_cast<int>(*most);
+  if (least) job.loop.min_pattern = std::max(1, static_cast<int>(*least));
+  if (count) job.loop.min_count = static_cast<int>(*count);
+  if (job.loop.max_pattern == 0) return ok_status();
+  if (job.loop.min_pattern > job.loop.max_pattern)
+    return invalid_request("min_pattern_size", "min_pattern_size: expected at most max_pattern_size ({}), found {}",
+                           job.loop.max_pattern, job.loop.min_pattern);
+  if (job.loop.min_count < 2)
+    return invalid_request("min_count", "min_count: expected at least 2 with max_pattern_size, found {}",
+                           job.loop.min_count);
+  return ok_status();
+}
+
+Status read_stops(const Fields& fields, GenerateJob& job) {
+  for (const std::string_view name : {"stop", "stop_sequences"}) {
+    VEDETTE_ASSIGN_OR_RETURN(auto stops, fields.strings(name, kMostStops));
+    if (!stops) continue;
+    for (size_t i = 0; i < stops->size(); ++i)
+      if ((*stops)[i].empty())
+        return invalid_request(fields.path(name), "{}[{}]: expected at least one character, found an empty string",
+                               name, i);
+    job.stop.insert(job.stop.end(), stops->begin(), stops->end());
+  }
+  return ok_status();
+}
+
+Status read_budget(const Fields& fields, GenerateJob& job) {
+  for (const std::string_view name :
+       {"thinking_budget", "thinking_token_budget", "reasoning_budget_tokens", "thinking_budget_tokens"}) {
+    VEDETTE_ASSIGN_OR_RETURN(auto budget, fields.integer(name, -1, kMostCount));
+    if (budget) job.thinking_budget = *budget;
+  }
+  return ok_status();
+}
+
+Status read_priority(const Fields& fields, const DialectContext& context, GenerateJob& job) {
+  VEDETTE_ASSIGN_OR_RETURN(auto priority, fields.integer("priority", -1000, 1000));
+  if (priority) job.priority = static_cast<int>(*priority);
+  const std::string* header = context.request.header("x-priority");
+  if (header == nullptr) return ok_status();
+  const bool number = !header->empty() && header->size() < 6 &&
+                      header->find_first_not_of("0123456789", header->front() == '-' ? 1 : 0) == std::string::npos &&
+                      *header != "-";
+  if (*header == "high")
+    job.priority = 10;
+  else if (*header == "low")
+    job.priority = -10;
+  else if (*header == "normal")
+    job.priority = 0;
+  else if (number)
+    job.priority = std::clamp(std::stoi(*header), -1000, 1000);
+  else
+    return invalid_request("X-Priority", "X-Priority: expected high, normal, low or an integer, found '{}'",
+                           header->substr(0, 40));
+  return ok_status();
+}
+
+}  // namespace
+
+Status read_sampling_fields(const Json& body, const DialectContext& context, GenerateJob& job) {
+  const Fields fields(body);
+  SamplingParams& params = job.sampling;
+  for (const NumberField& field : kNumbers) {
+    VEDETTE_ASSIGN_OR_RETURN(auto value, fields.number(field.name, field.min, field.max));
+    if (value) params.*field.member = *value;
+  }
+  for (const IntegerField& field : kIntegers) {
+    VEDETTE_ASSIGN_OR_RETURN(auto value, fields.integer(field.name, field.min, field.max));
+    if (value) params.*field.member = *value;
+  }
+  params.top_k = std::max<int64_t>(0, params.top_k);
+  VEDETTE_ASSIGN_OR_RETURN(auto mirostat, fields.integer("mirostat", 0, 2));
+  if (mirostat) params.mirostat = static_cast<int>(*mirostat);
+  VEDETTE_ASSIGN_OR_RETURN(auto p_less, fields.boolean("p_less"));
+  if (p_less) params.p_less = *p_less;
+  VEDETTE_ASSIGN_OR_RETURN(auto order, fields.strings("samplers", 32));
+  if (order) params.order = std::move(*order);
+  VEDETTE_ASSIGN_OR_RETURN(auto breakers, fields.strings("dry_sequence_breakers", 64));
+  if (breakers) job.dry_breakers = std::move(*breakers);
+  VEDETTE_RETURN_IF_ERROR(read_seed(fields, params));
+  VEDETTE_RETURN_IF_ERROR(read_logit_bias(fields, context, params));
+  VEDETTE_RETURN_IF_ERROR(read_stops(fields, job));
+  VEDETTE_RETURN_IF_ERROR(read_loop(fields, job));
+  VEDETTE_RETURN_IF_ERROR(read_budget(fields, job));
+  VEDETTE_RETURN_IF_ERROR(read_priority(fields, context, job));
+  VEDETTE_ASSIGN_OR_RETURN(auto ignore_eos, fields.boolean("ignore_eos"));
+  if (ignore_eos) job.ignore_eos = *ignore_eos;
+  VEDETTE_ASSIGN_OR_RETURN(auto cache_prompt, fields.boolean("cache_prompt"));
+  if (cache_prompt) job.cache_prompt = *cache_prompt;
+  // A routing hint elsewhere; here every conversation finds its own prefix.
+  VEDETTE_ASSIGN_OR_RETURN(auto cache_key, fields.string("prompt_cache_key"));
+  return sampling::validate(params);
+}
+
+std::span<const std::string_view> sampling_field_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> out(std::begin(kOthers), std::end(kOthers));
+    for (const NumberField& field : kNumbers) out.push_back(field.name);
+    for (const IntegerField& field : kIntegers) out.push_back(field.name);
+    return out;
+  }();
+  return names;
+}
+
+void note_unknown_fields(const Json& body, std::span<const std::string_view> known, GenerateJob& job) {
+  const auto listed = [](std::span<const std::string_view> names, std::string_view key) {
+    return std::find(names.begin(), names.end(), key) != names.end();
+  };
+  constexpr size_t kMostNoted = 32;
+  for (const auto& [key, value] : body.as_object()) {
+    if (job.ignored_fields.size() == kMostNoted) return;
+    if (!listed(known, key) && !listed(sampling_field_names(), key)) job.ignored_fields.push_back(key.substr(0, 80));
+  }
+}
+
+}  // namespace vedette::server
