@@ -67,7 +67,7 @@ class Answer {
   std::function<void()> wake_;
   State state_ = State::kNew;
   bool stream_ = false, body_allowed_ = true;
-  bool woken_ = false;                   // the connection will take() without being told again
+  bool woken_ = false;                    // the connection will take() without being told again
   bool lost_ = false, finished_ = false;  // at most one
   std::string pending_;
   size_t counted_ = 0;  // of pending_, in unsent_

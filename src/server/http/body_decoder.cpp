@@ -135,7 +135,8 @@ class ZstdDecoder final : public BodyDecoder {
 }  // namespace
 
 Problem body_too_large(size_t limit) {
-  return {413, fmt::format("Request body too large: at most {} bytes are accepted, decompressed bytes counted.", limit)};
+  return {413,
+          fmt::format("Request body too large: at most {} bytes are accepted, decompressed bytes counted.", limit)};
 }
 
 std::optional<Problem> BodyDecoder::append(std::string_view bytes) {
@@ -145,7 +146,8 @@ std::optional<Problem> BodyDecoder::append(std::string_view bytes) {
 }
 
 Problem BodyDecoder::corrupt(std::string_view coding, std::string_view what) const {
-  return {400, fmt::format("request body: Content-Encoding is {}, but the body is not valid {}: {}", coding, coding, what)};
+  return {400,
+          fmt::format("request body: Content-Encoding is {}, but the body is not valid {}: {}", coding, coding, what)};
 }
 
 std::unique_ptr<BodyDecoder> make_body_decoder(std::string_view coding, size_t limit) {

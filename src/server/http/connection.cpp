@@ -128,8 +128,15 @@ class Stream {
 class ClientConnection final : public Connection, public std::enable_shared_from_this<ClientConnection> {
  public:
   ClientConnection(asio::io_context& io, asio::ssl::context* tls, Shared& shared, int fd, int family, std::string peer)
-      : io_(io), shared_(shared), stream_(io, tls, fd, family), peer_(std::move(peer)), input_event_(io),
-        output_event_(io), room_event_(io), write_timer_(io), most_input_(most_input_bytes(shared.settings)) {
+      : io_(io),
+        shared_(shared),
+        stream_(io, tls, fd, family),
+        peer_(std::move(peer)),
+        input_event_(io),
+        output_event_(io),
+        room_event_(io),
+        write_timer_(io),
+        most_input_(most_input_bytes(shared.settings)) {
     shared_.connections.insert(this);
     ++shared_.open;
   }
@@ -373,8 +380,8 @@ class ClientConnection final : public Connection, public std::enable_shared_from
   TimePoint write_deadline_;
   const size_t most_input_;
   bool write_timer_armed_ = false, writing_ = false;
-  bool discard_ = false;    // what is read is dropped
-  bool ended_ = false;      // nothing more will be read
+  bool discard_ = false;  // what is read is dropped
+  bool ended_ = false;    // nothing more will be read
   bool closed_ = false;
   std::shared_ptr<Answer> answer_;  // under way
 };

@@ -38,7 +38,7 @@ struct Shared {
   std::atomic<bool> closing = false;
   std::unordered_set<Connection*> connections;  // io thread
   std::atomic<int64_t> open = 0;
-  std::mutex mutex;  // of `quiet`
+  std::mutex mutex;               // of `quiet`
   std::condition_variable quiet;  // told when `open` falls to 0
 };
 

@@ -40,13 +40,15 @@ struct DecodedBody {
     template <class Buffers>
     size_t put(const Buffers& buffers, error_code& error) {
       size_t total = 0;
-      for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers);
+           ++it) {
         const boost::asio::const_buffer buffer(*it);
         total += buffer.size();
         sink_->received += buffer.size();
         // Blocks that decompress to nothing must not go on for ever either.
         if (sink_->received > sink_->limit) sink_->problem = body_too_large(sink_->limit);
-        if (!sink_->problem) sink_->problem = sink_->decoder->feed({static_cast<const char*>(buffer.data()), buffer.size()});
+        if (!sink_->problem)
+          sink_->problem = sink_->decoder->feed({static_cast<const char*>(buffer.data()), buffer.size()});
         if (sink_->problem) break;
       }
       error = sink_->problem ? error_code(http::error::bad_value) : error_code();
@@ -127,9 +129,11 @@ RequestParser::Step RequestParser::Impl::feed_header(std::string_view input, siz
   const size_t size = end == std::string_view::npos ? input.size() : end + 4;
   const size_t line = std::min(input.find('\n'), size);
   const size_t target_limit = std::min(kMostTarget, settings.max_header_bytes);
-  if (line > target_limit) return fail(414, fmt::format("the request target is too long: at most {} bytes are accepted", target_limit));
+  if (line > target_limit)
+    return fail(414, fmt::format("the request target is too long: at most {} bytes are accepted", target_limit));
   if (size > settings.max_header_bytes)
-    return fail(431, fmt::format("the request header is too large: at most {} bytes are accepted", settings.max_header_bytes));
+    return fail(
+        431, fmt::format("the request header is too large: at most {} bytes are accepted", settings.max_header_bytes));
   if (end == std::string_view::npos) {
     // A line that ends with LF alone would wait for ever.
     const size_t bare = input.find('\n', scanned);
@@ -141,7 +145,8 @@ RequestParser::Step RequestParser::Impl::feed_header(std::string_view input, siz
   if (auto found = check_lines(input.substr(0, size))) return fail(found->status, found->message);
   error_code error;
   parser.put(boost::asio::const_buffer(input.data(), size), error);
-  if (error == http::error::bad_version) return fail(505, "HTTP version not supported: this server speaks HTTP/1.1 and HTTP/1.0");
+  if (error == http::error::bad_version)
+    return fail(505, "HTTP version not supported: this server speaks HTTP/1.1 and HTTP/1.0");
   if (error || !parser.is_header_done())
     return fail(400, fmt::format("malformed request: {}", error ? error.message() : "the header is incomplete"));
   consumed += size;
@@ -174,7 +179,8 @@ std::optional<Problem> RequestParser::Impl::check_framing() {
     return Problem{400, "malformed request: HTTP/1.0 has no Transfer-Encoding"};
   if (hosts > 1 || (hosts == 0 && message.version() == 11))
     return Problem{400, fmt::format("malformed request: expected one Host header, found {}", hosts)};
-  if (encodings > 1) return Problem{415, fmt::format("Content-Encoding: one coding is supported, of {}", kSupportedCodings)};
+  if (encodings > 1)
+    return Problem{415, fmt::format("Content-Encoding: one coding is supported, of {}", kSupportedCodings)};
   return {};
 }
 
@@ -211,7 +217,8 @@ std::optional<Problem> RequestParser::Impl::accept_header() {
   const std::string* encoding = request.header("content-encoding");
   sink.decoder = make_body_decoder(encoding == nullptr ? "" : *encoding, settings.max_body_bytes);
   if (!sink.decoder)
-    return Problem{415, fmt::format("Content-Encoding '{}' is not supported; use one of {}", *encoding, kSupportedCodings)};
+    return Problem{415,
+                   fmt::format("Content-Encoding '{}' is not supported; use one of {}", *encoding, kSupportedCodings)};
   if (const auto length = parser.content_length(); length && *length > settings.max_body_bytes)
     return body_too_large(settings.max_body_bytes);
   return {};
@@ -228,7 +235,8 @@ RequestParser::Step RequestParser::Impl::feed_body(std::string_view input, size_
       return fail(400, fmt::format("malformed request body: {}", error.message()));
     if (parser.is_done()) return complete();
     if (used > 0 && !error) continue;
-    if (used == 0 && rest.size() > kMostLine) return fail(400, "malformed request body: a chunk header or trailer is too long");
+    if (used == 0 && rest.size() > kMostLine)
+      return fail(400, "malformed request body: a chunk header or trailer is too long");
     if (error) return Step::kNeedMore;
   }
   return Step::kNeedMore;

@@ -24,10 +24,10 @@ class RequestParser {
   // them and holds at least the rest. At kComplete, what is left of `input` belongs to the next request.
   Step feed(std::string_view input, size_t& consumed);
 
-  bool started() const;          // a byte of the request has been seen
-  bool has_header() const;       // the header is complete
+  bool started() const;           // a byte of the request has been seen
+  bool has_header() const;        // the header is complete
   bool expects_continue() const;  // waits for "100 Continue" before it sends its body
-  AnswerForm form() const;       // as far as it is known
+  AnswerForm form() const;        // as far as it is known
   const Problem& problem() const;
   HttpRequest take();  // at kComplete
 

@@ -1,5 +1,6 @@
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -59,10 +60,13 @@ struct HttpServer::Impl {
   Impl(const HttpSettings& settings, HttpHandler handler) : shared(settings, std::move(handler)) {}
 
   void run() {
-    try {
-      io.run();
-    } catch (const std::exception& exception) {
-      log::warning("http: the connections' thread failed: {}", exception.what());
+    while (true) {
+      try {
+        io.run();
+        return;
+      } catch (const std::exception& exception) {
+        log::warning("http: an operation of a connection failed: {}", exception.what());
+      }
     }
   }
 
@@ -108,7 +112,8 @@ struct HttpServer::Impl {
     asio::post(io, [this] { begin_stop(); });
     {
       std::unique_lock lock(shared.mutex);
-      shared.quiet.wait_for(lock, std::chrono::milliseconds(std::max(grace_ms, 0)), [this] { return shared.open == 0; });
+      shared.quiet.wait_for(lock, std::chrono::milliseconds(std::max(grace_ms, 0)),
+                            [this] { return shared.open == 0; });
     }
     asio::post(io, [this] {
       for_each_connection([](transport::Connection& connection) { connection.cut(); });
