@@ -20,6 +20,7 @@ bool KvCache::reserve(SequenceBlocks& sequence, int64_t tokens) {
 }
 
 void KvCache::free_outside_window(SequenceBlocks& sequence, int64_t next_position) {
+  next_position -= next_position % ops::kBlockTokens;
   for (size_t group = 0; group < sequence.tables.size(); ++group) {
     std::vector<int32_t>& table = sequence.tables[group];
     const int64_t live =
@@ -38,6 +39,14 @@ int64_t KvCache::held(const SequenceBlocks& sequence, size_t group) const {
   // Freed blocks are a prefix.
   const auto first = std::partition_point(table.begin(), table.end(), [](int32_t block) { return block < 0; });
   return table.end() - first;
+}
+
+int64_t KvCache::held_alone(const SequenceBlocks& sequence, size_t group) const {
+  if (sequence.tables.empty()) return 0;
+  const BlockPool& pool = pools_[group];
+  return std::count_if(sequence.tables[group].begin(), sequence.tables[group].end(), [&](int32_t block) {
+    return block >= 0 && pool.references(block) == (pool.kept(block) ? 2 : 1);
+  });
 }
 
 void KvCache::release(SequenceBlocks& sequence) {

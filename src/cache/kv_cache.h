@@ -36,8 +36,8 @@ constexpr int64_t blocks_of(int64_t tokens) {
 constexpr int64_t most_blocks(int window, int64_t tokens, int64_t chunk) {
   const int64_t all = blocks_of(tokens);
   if (window <= 0) return all;
-  // Keys from next - window + 1 to next + chunk - 1, at the worst alignment.
-  const int64_t live = blocks_of(window + chunk - 1) + 1;
+  // With d the whole blocks before next: keys from d - window + 1 to next + chunk - 1.
+  const int64_t live = blocks_of(window - 1) + blocks_of(chunk - 1) + 1;
   return live < all ? live : all;
 }
 
@@ -48,15 +48,19 @@ class KvCache {
 
   // Extends the tables to cover positions 0 .. tokens-1. All groups or none: false where blocks are short.
   bool reserve(SequenceBlocks& sequence, int64_t tokens);
-  // Frees blocks of sliding groups that no row from next_position on can see.
+  // Frees blocks of sliding groups that no row from next_position on can see. The window before the last whole block
+  // stays, so that a prefix that ends there can be kept.
   void free_outside_window(SequenceBlocks& sequence, int64_t next_position);
   void release(SequenceBlocks& sequence);
 
   // Blocks of a group that the sequence holds.
   int64_t held(const SequenceBlocks& sequence, size_t group) const;
+  // Of them, those that nobody else but the prefix cache holds.
+  int64_t held_alone(const SequenceBlocks& sequence, size_t group) const;
   size_t n_groups() const { return groups_.size(); }
   int window(size_t group) const { return groups_[group].window; }
   const BlockPool& pool(size_t group) const { return pools_[group]; }
+  BlockPool& pool(size_t group) { return pools_[group]; }
 
  private:
   std::vector<KvGroupLayout> groups_;

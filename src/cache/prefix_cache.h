@@ -34,9 +34,16 @@ struct PrefixMatch {
 };
 
 struct PrefixCacheStats {
-  int64_t entries = 0;  // nodes
+  int64_t entries = 0;  // nodes whose blocks are held
   int64_t tokens = 0;   // tokens whose blocks of every full group are held
   int64_t hits = 0, misses = 0, evictions = 0;
+};
+
+// The last window of every sliding group at one depth.
+enum class Snapshot : uint8_t {
+  kNone,
+  kLadder,  // on the way through a prompt: given up before any other
+  kTurn,    // where a next prompt is expected to part from this one, or did
 };
 
 // Owner and thread: the engine thread. Must not outlive the KvCache.
@@ -50,10 +57,11 @@ class PrefixCache {
   // last token is left to compute, since its logits are wanted. The path counts as used.
   PrefixMatch adopt(std::string_view scope, std::span<const int32_t> ids, SequenceBlocks& sequence);
 
-  // The K/V of all of `ids` lies in the sequence's blocks: takes references to what is not held yet. snapshot: the last
-  // window of every sliding group is kept at this depth (rounded down to whole blocks, and only if the sequence still
-  // holds those rows).
-  void insert(std::string_view scope, std::span<const int32_t> ids, const SequenceBlocks& sequence, bool snapshot);
+  // The K/V of all of `ids` lies in the sequence's blocks: takes references to what is not held yet. Where the tree
+  // holds the same tokens in other blocks of a full group, the sequence changes to those, which hold equal bits: so
+  // whoever shares a node shares all nodes above it. A snapshot is taken at this depth rounded down to whole blocks,
+  // and only if the sequence still holds those rows.
+  void insert(std::string_view scope, std::span<const int32_t> ids, SequenceBlocks& sequence, Snapshot snapshot);
 
   // Gives up least recently used leaves and snapshots that no sequence shares until each group has needed[group] free
   // blocks; false where that cannot be reached (what could be freed is).
@@ -63,6 +71,8 @@ class PrefixCache {
 
   void clear();
   const PrefixCacheStats& stats() const;
+  // Grows whenever adopt() may find more than before.
+  uint64_t version() const;
 
  private:
   struct Impl;
