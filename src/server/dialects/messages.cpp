@@ -304,7 +304,15 @@ class TurnReader {
   Status read_system(const Json& content, const std::string& path) {
     VEDETTE_ASSIGN_OR_RETURN(std::string text, read_text_blocks(content, path));
     drop_volatile_lines(text);
-    messages_.push_back(turn("user", "<system-reminder>\n" + text + "\n</system-reminder>"));
+    const std::string reminder = "<system-reminder>\n" + text + "\n</system-reminder>";
+    if (!messages_.as_array().empty()) {
+      Json& last = messages_.as_array().back();
+      if (last.find("role")->as_string() == "user") {
+        last.set("content", last.find("content")->as_string() + "\n\n" + reminder);
+        return ok_status();
+      }
+    }
+    messages_.push_back(turn("user", reminder));
     return ok_status();
   }
 
