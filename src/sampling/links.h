@@ -4,22 +4,47 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "sampling/sampling.h"
 
 namespace vedette::sampling {
 
-// Whether a link also runs when the draw is greedy.
-enum class LinkUse : uint8_t { kAlways, kDrawOnly };
-
-struct Link {
-  const char* name;
-  // Null where the parameters turn the link off.
-  std::unique_ptr<Sampler> (*make)(const SamplingParams& params, int64_t vocab_size);
-  LinkUse use;
+enum class LinkKind : uint8_t {
+  kBias,      // always first
+  kPenalty,   // may be ordered by name, as the next two
+  kTruncate,  // not with mirostat
+  kTemperature,
+  kAdaptive,  // only where named, always last
+  kMirostat,  // last
 };
 
-// In the order in which they run.
+// Biases and penalties also run when the draw is greedy.
+constexpr bool runs_greedy(LinkKind kind) {
+  return kind == LinkKind::kBias || kind == LinkKind::kPenalty;
+}
+
+struct Link {
+  const char* name;  // as in llama-server's `samplers`
+  char letter;       // as in llama-server's sampler sequences; 0: none
+  LinkKind kind;
+  // Null where the parameters turn the link off. Params hold the seed.
+  std::unique_ptr<Sampler> (*make)(const SamplingParams& params, int64_t vocab_size);
+};
+
+// Every link, in the default order.
 std::span<const Link> links();
+
+// The link that a name in SamplingParams::order means: case, '-' and '_' do not matter, and a few more spellings of
+// llama-server's are known. Null for others.
+const Link* find_link(std::string_view name);
+
+// The names that find_link knows, for messages.
+std::string known_links();
+
+// The links of a chain in the order in which they run. Expects validated params.
+std::vector<const Link*> chain_links(const SamplingParams& params, bool greedy);
 
 }  // namespace vedette::sampling

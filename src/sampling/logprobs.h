@@ -1,4 +1,4 @@
-// Log probabilities of tokens: log-softmax of raw logits.
+// Log-probabilities of a row: the log-softmax of its raw logits, before biases, penalties and temperature.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,15 @@
 namespace vedette::sampling {
 
 struct TokenLogprob {
-  int32_t id = 0;
-  float logprob = 0;
-  bool operator==(const TokenLogprob&) const = default;
+  int32_t id;
+  float logprob;  // -infinity where the logit is -infinity or no number
 };
 
-// The most alternatives that may be asked for.
-inline constexpr int kMaxLogprobs = 100;
+inline constexpr int64_t kMaxTopLogprobs = 100;
 
-// The log probability of `chosen` and the `n` best tokens, best first, ties to lower ids (out is re-used). NaN counts
-// as -infinity. Deterministic arithmetic, the same bits on every machine.
-float token_logprobs(std::span<const float> logits, int32_t chosen, int n, std::vector<TokenLogprob>& out);
+// The log-probability of `chosen` (-infinity for an id outside the row); `top` gets the `top_n` (at most
+// kMaxTopLogprobs) most probable tokens, best first, lower ids first among equals. The same bits everywhere; nothing is
+// allocated where `top` comes from a call before.
+float token_logprobs(std::span<const float> logits, int32_t chosen, int64_t top_n, std::vector<TokenLogprob>& top);
 
 }  // namespace vedette::sampling

@@ -22,7 +22,7 @@ inline PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<uint32_t, 2> ke
 }
 
 // What a number is drawn for; part of the counter, so that purposes never share noise.
-enum class Purpose : uint32_t { kToken = 0 };
+enum class Purpose : uint32_t { kToken = 0, kXtc = 1 };
 
 struct NoiseKey {
   uint64_t seed = 0;
@@ -39,9 +39,14 @@ inline PhiloxBlock noise_block(const NoiseKey& key, int64_t position, uint32_t b
 // Natural logarithm of a positive normal number, error below 2 ulp. The same bits on every machine.
 double portable_log(double x);
 
-// u = (word + 1/2) / 2^32, exact in double and never 0 or 1; g = -log(-log u).
+// u = (word + 1/2) / 2^32, exact in double and never 0 or 1.
+inline double uniform(uint32_t word) {
+  return (static_cast<double>(word) + 0.5) * 0x1p-32;
+}
+
+// g = -log(-log u).
 inline double gumbel(uint32_t word) {
-  return -portable_log(-portable_log((static_cast<double>(word) + 0.5) * 0x1p-32));
+  return -portable_log(-portable_log(uniform(word)));
 }
 
 // g <= -log(1 - u) = log(2^32 / (~word + 1/2)) <= log 2 * (1 + leading ones of word): a cheap bound.

@@ -31,9 +31,14 @@ inline float max_logit(const std::vector<Candidate>& candidates) {
   return *std::max_element(std::begin(lanes), std::end(lanes));
 }
 
-// Higher logits first, then lower ids: a total order of candidates.
-inline bool better(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+inline float rank(const Candidate& candidate) {
+  return candidate.logit;
+}
+
+// Higher ranks first, then lower ids: a total order of candidates, and of whatever else has an id and a rank.
+template <typename Item>
+bool better(const Item& a, const Item& b) {
+  return rank(a) > rank(b) || (rank(a) == rank(b) && a.id < b.id);
 }
 
 // e^x for x <= 0, relative error below 2^-22; 0 below -87. x = n log 2 + r, |r| <= log(2)/2; Taylor in r.
@@ -51,6 +56,58 @@ inline float portable_exp(float x) {
   p = p * r + 1.0f;
   const float power = std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
   return x < -87.0f ? 0.0f : p * power;
+}
+
+// e^x for |x| <= 700 (what lies beyond is clamped), relative error below 2^-48. Taylor as above, in double.
+inline double precise_exp(double x) {
+  const double clamped = std::clamp(x, -700.0, 700.0);
+  constexpr double kMagic = 0x1.8p52;
+  const double n = (clamped * 1.4426950408889634 + kMagic) - kMagic;
+  const double r = (clamped - n * 0x1.62e42fefap-1) - n * 0x1.cf79abc9e3b3ap-40;
+  double p = 1;
+  for (int term = 14; term >= 1; --term) p = p * r / term + 1.0;
+  return p * std::bit_cast<double>(static_cast<uint64_t>(static_cast<int64_t>(n) + 1023) << 52);
+}
+
+// Over all candidates, with w = e^(logit - best): best, sum w, sum w (best - logit). So a probability is w / sum, and
+// the entropy log sum + distance / sum. Best is -infinity and the sums 0 where there is no number above -infinity.
+struct SoftmaxSums {
+  float best;
+  double sum;
+  double distance;
+};
+
+// Eight running sums: a fixed order that lets the compiler use vectors.
+inline SoftmaxSums softmax_sums(const std::vector<Candidate>& candidates) {
+  const float best = max_logit(candidates);
+  if (best == kMinusInfinity) return {best, 0, 0};
+  double sums[8] = {}, distances[8] = {};
+  const auto add = [&](size_t lane, float logit) {
+    const float distance = std::min(best - logit, 100.0f);  // beyond 87 the weight is 0
+    const float weight = portable_exp(-distance);
+    sums[lane] += weight;
+    distances[lane] += static_cast<double>(weight) * distance;
+  };
+  const size_t n = candidates.size();
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (size_t lane = 0; lane < 8; ++lane) add(lane, candidates[i + lane].logit);
+  for (; i < n; ++i) add(0, candidates[i].logit);
+  SoftmaxSums result{best, 0, 0};
+  for (size_t lane = 0; lane < 8; ++lane) {
+    result.sum += sums[lane];
+    result.distance += distances[lane];
+  }
+  return result;
+}
+
+// The candidate of an id; null where it was removed or never was. Where nothing was removed it is found at once.
+inline Candidate* find_candidate(std::vector<Candidate>& candidates, int32_t id) {
+  const auto place = static_cast<size_t>(id);
+  if (id >= 0 && place < candidates.size() && candidates[place].id == id) return &candidates[place];
+  const auto found = std::lower_bound(candidates.begin(), candidates.end(), id,
+                                      [](const Candidate& candidate, int32_t wanted) { return candidate.id < wanted; });
+  return found != candidates.end() && found->id == id ? &*found : nullptr;
 }
 
 }  // namespace vedette::sampling

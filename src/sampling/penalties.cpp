@@ -27,7 +27,9 @@ class Penalties final : public Sampler {
   void apply(std::vector<Candidate>& candidates, const History& history) override {
     follow(history.tokens);
     for (const int32_t id : distinct_) {
-      float& logit = candidates[static_cast<size_t>(id)].logit;
+      Candidate* candidate = find_candidate(candidates, id);
+      if (candidate == nullptr) continue;
+      float& logit = candidate->logit;
       const float repeated = logit > 0 ? logit / repetition_ : logit * repetition_;
       logit = tame(repeated - (frequency_ * static_cast<float>(counts_[static_cast<size_t>(id)]) + presence_));
     }

@@ -51,14 +51,31 @@ int32_t gumbel_argmax(const std::vector<Candidate>& candidates, const NoiseKey& 
   return winner;
 }
 
+// In the default order nothing removes the best candidate before top_k.
+bool is_greedy(const SamplingParams& params) {
+  return params.temperature == 0 || (params.top_k == 1 && params.order.empty() && params.mirostat == 0);
+}
+
+// The tokens that a constraint does not allow go to -infinity.
+void mask(std::vector<Candidate>& candidates, std::span<const uint32_t> allowed) {
+  const size_t n = candidates.size();
+  for (size_t begin = 0; begin < n; begin += 32) {
+    const uint32_t word = allowed[begin / 32];
+    if (word == ~0u) continue;
+    const size_t end = std::min(n, begin + 32);
+    for (size_t i = begin; i < end; ++i)
+      if ((word >> (i - begin) & 1) == 0) candidates[i].logit = kMinusInfinity;
+  }
+}
+
 }  // namespace
 
 SamplerChain::SamplerChain(const SamplingParams& params, uint64_t seed, int64_t vocab_size)
-    : seed_(seed), choice_(params.choice), greedy_(params.temperature == 0 || params.top_k == 1) {
-  for (const Link& link : links()) {
-    if (greedy_ && link.use == LinkUse::kDrawOnly) continue;
-    if (auto sampler = link.make(params, vocab_size)) samplers_.push_back(std::move(sampler));
-  }
+    : seed_(seed), choice_(params.choice), greedy_(is_greedy(params)) {
+  SamplingParams seeded = params;
+  seeded.seed = seed;
+  for (const Link* link : chain_links(params, greedy_))
+    if (auto sampler = link->make(seeded, vocab_size)) samplers_.push_back(std::move(sampler));
   candidates_.reserve(static_cast<size_t>(vocab_size));
 }
 
@@ -75,18 +92,20 @@ SamplerChain& SamplerChain::operator=(const SamplerChain& other) {
 
 Result<int32_t> SamplerChain::sample(std::span<const float> logits, const History& history, int64_t position,
                                      std::span<const uint32_t> allowed) {
+  if (!allowed.empty() && allowed.size() < (logits.size() + 31) / 32)
+    return internal_error("", "position {}: a constraint of {} words cannot cover {} logits", position, allowed.size(),
+                          logits.size());
   candidates_.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<int32_t>(i), tame(logits[i])};
-  if (!allowed.empty()) {
-    for (size_t i = 0; i < candidates_.size(); ++i)
-      if ((allowed[i / 32] >> (i % 32) & 1) == 0) candidates_[i].logit = kMinusInfinity;
-  }
-  for (const auto& sampler : samplers_) sampler->apply(candidates_, history);
+  if (!allowed.empty()) mask(candidates_, allowed);
+  History here = history;
+  here.position = position;
+  for (const auto& sampler : samplers_) sampler->apply(candidates_, here);
   const int32_t token =
       greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);
   if (token < 0)
-    return internal_error("", "position {}: none of {} logits is a number above -infinity, no token can be chosen",
-                          position, logits.size());
+    return internal_error("", "position {}: none of {} logits{} is a number above -infinity, no token can be chosen",
+                          position, logits.size(), allowed.empty() ? "" : " that the constraint allows");
   return token;
 }
 

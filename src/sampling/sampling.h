@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,17 +20,17 @@ namespace vedette::sampling {
 
 // Names, meanings and defaults of llama-server's chain, but that everything is off until asked for.
 struct SamplingParams {
-  double temperature = 0;  // 0: greedy
-  double dynatemp_range = 0;
+  double temperature = 0;     // 0: greedy
+  double dynatemp_range = 0;  // 0: off
   double dynatemp_exponent = 1;
   int64_t top_k = 0;  // 0: off
   double top_p = 1;
   double min_p = 0;
   double typical_p = 1;
-  double top_n_sigma = -1;  // below 0: off
+  double top_n_sigma = -1;  // 0 or below: off
   double xtc_probability = 0;
-  double xtc_threshold = 0.1;
-  bool p_less = false;
+  double xtc_threshold = 0.1;     // above 0.5: no effect
+  bool p_less = false;            // p >= sum p^2, at the temperature
   double repetition_penalty = 1;  // over the last repeat_last_n tokens, prompt included
   double frequency_penalty = 0;
   double presence_penalty = 0;
@@ -43,12 +44,12 @@ struct SamplingParams {
   int mirostat = 0;  // 1, 2: in place of the truncating samplers
   double mirostat_tau = 5;
   double mirostat_eta = 0.1;
-  double adaptive_target = -1;  // below 0: off
+  double adaptive_target = -1;  // below 0: off; runs only where `order` names adaptive_p
   double adaptive_decay = 0.9;
   std::vector<std::pair<int32_t, float>> logit_bias = {};
   // Added to every logit, by token id; of a model's languages. Null: none.
   std::shared_ptr<const std::vector<float>> bias_table = {};
-  // Order of the links by name; empty: the default order.
+  // Order of the links by name, those not named are left out; empty: the default order, which mirostat always has.
   std::vector<std::string> order = {};
   std::optional<uint64_t> seed = {};  // absent: drawn and reported
   uint32_t choice = 0;                // index among n choices
@@ -57,10 +58,14 @@ struct SamplingParams {
 // Errors: kInvalidRequest naming the field, its value and the range.
 Status validate(const SamplingParams& params);
 
+// The order that llama-server's string of letters means ("edskypmxt"). Errors: kInvalidRequest.
+Result<std::vector<std::string>> order_of_letters(std::string_view letters);
+
 // One sampling position's view of the tokens before it (prompt and generated).
 struct History {
   std::span<const int32_t> tokens;
   int64_t prompt_tokens = 0;
+  int64_t position = 0;  // of the token to be chosen; the chain fills it in
 };
 
 // A kept candidate. The chain starts with every token of the vocabulary.
@@ -69,8 +74,8 @@ struct Candidate {
   float logit;
 };
 
-// One link of the chain. Edits candidates in place: logits, or removal. Candidates stay in ascending id order; links
-// before the first that removes find candidates[id].id == id. Logits are finite or -infinity, and stay so.
+// One link of the chain. Edits candidates in place: logits, or removal. Candidates stay in ascending id order (biases
+// find candidates[id].id == id). Logits are finite or -infinity, and stay so; a best one is always left.
 // State (if any) must be copyable by clone(), because rows under verification are sampled in order and may be rolled
 // back: a history is only ever extended, going back means going back to a clone.
 class Sampler {
@@ -81,7 +86,8 @@ class Sampler {
   virtual std::unique_ptr<Sampler> clone() const = 0;
 };
 
-// Owned by one sequence; engine thread. Scratch is re-used: nothing is allocated per token after the first.
+// Owned by one sequence; engine thread. Scratch is re-used: nothing is allocated per token after the first, but that
+// what DRY keeps of a long history grows with it in large steps.
 class SamplerChain {
  public:
   // Expects validated params; `seed` is params.seed or the one drawn for it.
@@ -93,7 +99,8 @@ class SamplerChain {
 
   // The token for absolute position `position` (the position the token itself will have). NaN counts as -infinity;
   // kInternal if no token is left with a finite logit.
-  // allowed: the words of a Constraint; empty: every token.
+  // allowed: the words of a Constraint; empty: every token. kInternal if they allow no token that has a finite logit,
+  // or are too few for the row.
   Result<int32_t> sample(std::span<const float> logits, const History& history, int64_t position,
                          std::span<const uint32_t> allowed = {});
   uint64_t seed() const { return seed_; }

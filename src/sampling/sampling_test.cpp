@@ -184,6 +184,46 @@ TEST(Filters, MinPIsRelativeToTheBest) {
   EXPECT_EQ(kept("min_p", {.min_p = 0}, {0, -300}), (std::vector<int32_t>{0, 1}));
 }
 
+// Every link keeps a token where one is allowed, and none where none is.
+TEST(Constraint, WordsAreHonouredByEveryLink) {
+  const SamplingParams variants[] = {
+      {},
+      {.temperature = 1},
+      {.temperature = 1, .top_k = 3, .top_p = 0.5, .min_p = 0.5},
+      {.temperature = 1, .typical_p = 0.3},
+      {.temperature = 1, .top_n_sigma = 0.1},
+      {.temperature = 1, .p_less = true},
+      {.temperature = 1, .xtc_probability = 1, .xtc_threshold = 0},
+      {.temperature = 0.5, .dynatemp_range = 0.5},
+      {.temperature = 1, .mirostat = 1, .mirostat_tau = 0.1},
+      {.temperature = 1, .mirostat = 2, .mirostat_tau = 0.1},
+      {.temperature = 1, .adaptive_target = 0, .order = {"adaptive_p"}},
+      {.temperature = 1, .dry_multiplier = 100, .dry_base = 100, .dry_allowed_length = 0},
+  };
+  const std::vector<float> logits = random_logits(70, 3);
+  const std::vector<int32_t> history(400, 69);
+  for (const SamplingParams& params : variants) {
+    SamplerChain chain(params, 1, 70);
+    for (int64_t position = 0; position < 50; ++position) {
+      const std::vector<uint32_t> two = {0, 1u << 5, 1u << 5};  // 37 and 69
+      const int32_t token = *chain.sample(logits, {history, 400}, position, two);
+      ASSERT_TRUE(token == 37 || token == 69) << token;
+      const std::vector<uint32_t> one = {0, 0, 1u << 5};
+      ASSERT_EQ(*chain.sample(logits, {history, 400}, position, one), 69);
+    }
+    const std::vector<uint32_t> none(3, 0);
+    const auto refused = chain.sample(logits, {history, 400}, 5, none);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kInternal);
+    EXPECT_EQ(refused.error().message,
+              "position 5: none of 70 logits that the constraint allows is a number above -infinity, no token can be "
+              "chosen");
+    const auto short_words = chain.sample(logits, {history, 400}, 5, std::vector<uint32_t>(2, ~0u));
+    ASSERT_FALSE(short_words.ok());
+    EXPECT_EQ(short_words.error().message, "position 5: a constraint of 2 words cannot cover 70 logits");
+  }
+}
+
 // The draw skips most candidates; the plain definition computes them all.
 TEST(Draw, EqualsTheFullArgmax) {
   for (const float deviation : {0.f, 0.5f, 3.f, 20.f})
@@ -260,6 +300,24 @@ TEST(Validate, NamesTheFieldTheValueAndTheRange) {
       {{.logit_bias = {{-1, 0.f}}}, "logit_bias", "logit_bias: token id -1 must not be negative"},
       {{.logit_bias = {{3, kInf}}}, "logit_bias", "logit_bias of token 3 is inf, must be a finite number or -infinity"},
       {{.logit_bias = {{3, kNan}}}, "logit_bias", "logit_bias of token 3 is nan, must be a finite number or -infinity"},
+      {{.typical_p = 1.01}, "typical_p", "typical_p is 1.01, must be a number from 0 to 1"},
+      {{.top_n_sigma = -2}, "top_n_sigma", "top_n_sigma is -2, must be a number from -1 to 100"},
+      {{.xtc_probability = -0.1}, "xtc_probability", "xtc_probability is -0.1, must be a number from 0 to 1"},
+      {{.xtc_threshold = 2}, "xtc_threshold", "xtc_threshold is 2, must be a number from 0 to 1"},
+      {{.dynatemp_range = -1}, "dynatemp_range", "dynatemp_range is -1, must be a number from 0 to 100"},
+      {{.dynatemp_exponent = nan}, "dynatemp_exponent", "dynatemp_exponent is nan, must be a number from 0 to 100"},
+      {{.dry_multiplier = -1}, "dry_multiplier", "dry_multiplier is -1, must be a number from 0 to 100"},
+      {{.dry_base = 0.5}, "dry_base", "dry_base is 0.5, must be a number from 1 to 100"},
+      {{.dry_allowed_length = -1}, "dry_allowed_length", "dry_allowed_length is -1, must be an integer of at least 0"},
+      {{.dry_penalty_last_n = -2}, "dry_penalty_last_n", "dry_penalty_last_n is -2, must be an integer of at least -1"},
+      {{.mirostat = 3}, "mirostat", "mirostat is 3, must be 0, 1 or 2"},
+      {{.mirostat_tau = -1}, "mirostat_tau", "mirostat_tau is -1, must be a number from 0 to 100"},
+      {{.mirostat_eta = 11}, "mirostat_eta", "mirostat_eta is 11, must be a number from 0 to 10"},
+      {{.adaptive_target = 1.5}, "adaptive_target", "adaptive_target is 1.5, must be a number from -1 to 1"},
+      {{.adaptive_decay = 1}, "adaptive_decay", "adaptive_decay is 1, must be a number from 0 to 0.99"},
+      {{.bias_table = std::make_shared<const std::vector<float>>(std::vector<float>{0, kNan})},
+       "language_bias",
+       "language_bias of token 1 is nan, must be a finite number or -infinity"},
   };
   for (const Case& one : cases) {
     const Status status = validate(one.params);
