@@ -322,7 +322,7 @@ Status read_common(const Json& body, const DialectContext& context, Translation&
     // llama-server: 0 evaluates the prompt and still gives one token here; below 0 there is no limit.
     if (value) job.max_tokens = *value < 0 ? -1 : std::max<int64_t>(1, *value);
   }
-  VEDETTE_ASSIGN_OR_RETURN(auto probabilities, fields.integer("n_probs", 0, sampling::kMaxLogprobs));
+  VEDETTE_ASSIGN_OR_RETURN(auto probabilities, fields.integer("n_probs", 0, sampling::kMaxTopLogprobs));
   if (probabilities && *probabilities > 0) job.logprobs = static_cast<int>(*probabilities);
   NativeOptions options;
   VEDETTE_ASSIGN_OR_RETURN(auto tokens, fields.boolean("return_tokens"));
