@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sampling/sampling.h"
+#include "sampling/numbers.h"
 
 namespace vedette::sampling {
 
@@ -35,7 +35,8 @@ class Feedback {
   void remember(const History& history, const std::vector<Candidate>& candidates, Value value) {
     length_ = history.tokens.size();
     kept_.clear();
-    for (const Candidate& candidate : candidates) kept_.push_back({candidate.id, value(candidate.logit)});
+    for (const Candidate& candidate : candidates)
+      if (candidate.logit > kMinusInfinity) kept_.push_back({candidate.id, value(candidate.logit)});
   }
 
  private:

@@ -97,6 +97,27 @@ TEST(Feedback, ForcedTokens) {
   }
 }
 
+// A token that the constraint or its own logit excluded, forced all the same, does not carry the state away.
+TEST(Feedback, ForcedTokensThatWereExcluded) {
+  for (const SamplingParams& params : kVariants) {
+    SamplerChain chain(params, 3, kVocab);
+    std::vector<float> logits = row(5);
+    logits[10] = -3e38f;
+    std::vector<uint32_t> allowed((kVocab + 31) / 32, ~0u);
+    allowed[0] = ~1u;
+    std::vector<int32_t> history = {1, 2};
+    std::vector<int32_t> seen;
+    for (int i = 0; i < 400; ++i) {
+      const auto token = chain.sample(logits, {history, 2}, static_cast<int64_t>(history.size()), allowed);
+      ASSERT_TRUE(token.ok());
+      if (i >= 300) seen.push_back(*token);
+      history.push_back(i < 10 ? i % 2 * 10 : *token);
+    }
+    std::sort(seen.begin(), seen.end());
+    EXPECT_GT(std::unique(seen.begin(), seen.end()) - seen.begin(), 5) << "variant " << &params - kVariants;
+  }
+}
+
 double probability_of(const std::vector<float>& logits, int32_t id) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
