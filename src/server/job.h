@@ -79,8 +79,16 @@ struct CallAnswer {
   bool malformed = false;
 };
 
+// A stretch of an answer, in the order in which the model wrote it.
+struct AnswerItem {
+  enum class Kind : uint8_t { kReasoning, kContent, kCall } kind = Kind::kContent;
+  std::string text = {};  // kReasoning, kContent
+  size_t call = 0;        // kCall: index into calls
+};
+
 struct ChoiceAnswer {
-  std::string reasoning, content;
+  std::string reasoning, content;  // all of a kind together
+  std::vector<AnswerItem> items;
   std::vector<CallAnswer> calls;
   engine::FinishReason reason = engine::FinishReason::kStop;
   std::string stop_text;  // the stop string that matched

@@ -232,6 +232,12 @@ void JobRun::State::take(size_t index, const engine::Event& event) {
   }
 }
 
+// Text goes on with the stretch it belongs to.
+void append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const std::string& text) {
+  if (items.empty() || items.back().kind != kind) items.push_back({kind, "", 0});
+  items.back().text += text;
+}
+
 // Parts go into the answer and get their calls' ids.
 void JobRun::State::add_parts(Choice& choice, size_t index, std::vector<text::MessagePart>& parts) {
   using Kind = text::MessagePart::Kind;
@@ -241,11 +247,14 @@ void JobRun::State::add_parts(Choice& choice, size_t index, std::vector<text::Me
     switch (part.kind) {
       case Kind::kReasoning:
         choice.answer.reasoning += part.text;
+        append_item(choice.answer.items, AnswerItem::Kind::kReasoning, part.text);
         break;
       case Kind::kContent:
         choice.answer.content += part.text;
+        append_item(choice.answer.items, AnswerItem::Kind::kContent, part.text);
         break;
       case Kind::kCallBegin:
+        choice.answer.items.push_back({AnswerItem::Kind::kCall, "", calls.size()});
         calls.push_back({random_id(), part.text, "", false});
         start.call_ids[index].push_back(calls.back().id);
         break;

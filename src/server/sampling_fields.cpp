@@ -230,7 +230,7 @@ Status read_sampling_fields(const Json& body, const DialectContext& context, Gen
   VEDETTE_ASSIGN_OR_RETURN(auto cache_prompt, fields.boolean("cache_prompt"));
   if (cache_prompt) job.cache_prompt = *cache_prompt;
   // A routing hint elsewhere; here every conversation finds its own prefix.
-  VEDETTE_ASSIGN_OR_RETURN(auto cache_key, fields.string("prompt_cache_key"));
+  VEDETTE_RETURN_IF_ERROR(fields.string("prompt_cache_key"));
   return sampling::validate(params);
 }
 

@@ -322,7 +322,7 @@ Result<Translation> translate(const Json& given, const DialectContext& context) 
   GenerateJob& job = out.job;
   job.sampling = context.defaults;
   VEDETTE_RETURN_IF_ERROR(read_sampling_fields(body, context, job));
-  VEDETTE_ASSIGN_OR_RETURN(auto model, fields.string("model"));
+  VEDETTE_RETURN_IF_ERROR(fields.string("model"));
   VEDETTE_ASSIGN_OR_RETURN(auto continues, fields.boolean("continue_final_message"));
   if (!fields.has("messages")) return fields.wrong("messages", "a list");
   VEDETTE_ASSIGN_OR_RETURN(Conversation conversation,

@@ -205,7 +205,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
   job.split_message = false;
   job.sampling = context.defaults;
   VEDETTE_RETURN_IF_ERROR(read_sampling_fields(body, context, job));
-  VEDETTE_ASSIGN_OR_RETURN(auto model, fields.string("model"));
+  VEDETTE_RETURN_IF_ERROR(fields.string("model"));
   VEDETTE_RETURN_IF_ERROR(read_prompt(fields, context, job));
   VEDETTE_ASSIGN_OR_RETURN(auto suffix, fields.string("suffix"));
   if (suffix && !suffix->empty())

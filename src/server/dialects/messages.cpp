@@ -99,9 +99,14 @@ class MessagesWriter final : public AnswerWriter {
   Json body(const JobStart& start, const JobAnswer& answer) override {
     const ChoiceAnswer& choice = answer.choices.front();
     Json content = Json::array();
-    if (!choice.reasoning.empty()) content.push_back(thinking_block(shown(choice.reasoning), kSignature));
-    if (!choice.content.empty()) content.push_back(text_block(choice.content));
-    for (const CallAnswer& call : choice.calls) content.push_back(call_block(call));
+    for (const AnswerItem& item : choice.items) {
+      if (item.kind == AnswerItem::Kind::kReasoning)
+        content.push_back(thinking_block(shown(item.text), kSignature));
+      else if (item.kind == AnswerItem::Kind::kContent)
+        content.push_back(text_block(item.text));
+      else
+        content.push_back(call_block(choice.calls[item.call]));
+    }
     if (content.as_array().empty()) content.push_back(text_block(""));
     Json out = message(start, std::move(content));
     out.set("stop_reason", stop_reason(choice));
@@ -528,7 +533,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
   GenerateJob& job = out.job;
   job.sampling = context.defaults;
   VEDETTE_RETURN_IF_ERROR(read_sampling_fields(body, context, job));
-  VEDETTE_ASSIGN_OR_RETURN(auto model, fields.string("model"));
+  VEDETTE_RETURN_IF_ERROR(fields.string("model"));
   VEDETTE_ASSIGN_OR_RETURN(Conversation conversation, read_conversation(fields));
   VEDETTE_RETURN_IF_ERROR(read_tools(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_tool_choice(fields, job));

@@ -331,7 +331,7 @@ Status read_common(const Json& body, const DialectContext& context, Translation&
   options.timings_per_token = timings.value_or(false);
   VEDETTE_ASSIGN_OR_RETURN(auto paths, fields.strings("response_fields", 64));
   if (paths) options.response_fields = std::move(*paths);
-  VEDETTE_ASSIGN_OR_RETURN(auto slot, fields.integer("id_slot", -1, 1'000'000));
+  VEDETTE_RETURN_IF_ERROR(fields.integer("id_slot", -1, 1'000'000));
   VEDETTE_ASSIGN_OR_RETURN(const StreamOptions stream, read_stream_options(fields));
   job.stream = stream.stream;
   note_unknown_fields(body, kKnown, job);

@@ -1,8 +1,8 @@
 // Requests and answers over real connections.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,7 +63,7 @@ TEST(Http, HeadHasTheHeadersOfGetAndNoBody) {
   ASSERT_TRUE(client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n"));
   const Reply reply = client.reply(true);
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.headers.at("content-length"), fmt::to_string(std::string_view("HEAD /x  ").size()));
+  EXPECT_EQ(reply.headers.at("content-length"), std::to_string(std::string_view("HEAD /x  ").size()));
   // Were there a body, it would be in front of the next answer.
   EXPECT_EQ(client.ask(get("/y")).body, "GET /y  ");
 }
@@ -259,7 +259,7 @@ TEST(Http, AddressesAreBoundOrRefusedWithAReason) {
   const auto second = HttpServer::start(taken, echo);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().kind, ErrorKind::kUnavailable);
-  EXPECT_NE(second.error().message.find(fmt::to_string(server->port())), std::string::npos);
+  EXPECT_NE(second.error().message.find(std::to_string(server->port())), std::string::npos);
   HttpSettings elsewhere;
   elsewhere.host = "192.0.2.1";  // reserved for documentation
   EXPECT_FALSE(HttpServer::start(elsewhere, echo).ok());
@@ -296,11 +296,10 @@ TEST(Http, UnixSocket) {
   HttpSettings settings;
   settings.host = path;
   {
-    const auto server = start_server(
-        [](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
-          responder->send({.body = request.peer});
-        },
-        settings);
+    const auto server =
+        start_server([](const HttpRequest& request,
+                        const std::shared_ptr<Responder>& responder) { responder->send({.body = request.peer}); },
+                     settings);
     EXPECT_EQ(server->port(), 0);
     EXPECT_EQ(server->address(), "unix:" + path);
     struct stat status{};
@@ -319,7 +318,7 @@ TEST(Http, UnixSocket) {
     std::filesystem::rename(path, path + ".kept");
   }
   std::filesystem::rename(path + ".kept", path);
-  { EXPECT_EQ((start_server(echo, settings), RawClient(path).connected()), false); }
+  EXPECT_FALSE(RawClient(path).connected());
   const auto again = start_server(echo, settings);
   EXPECT_EQ(RawClient(path).ask(get("/")).status, 200);
 }

@@ -76,8 +76,12 @@ Unpacked unpack(std::string_view coding, std::string_view packed, size_t piece, 
 }
 
 std::vector<std::pair<std::string, std::string>> packings(std::string_view text) {
-  return {{"gzip", zlib_pack(text, 31)},    {"X-GZIP", zlib_pack(text, 31)}, {"deflate", zlib_pack(text, 15)},
-          {"deflate", zlib_pack(text, -15)}, {"zstd", zstd_pack(text)},       {"identity", std::string(text)},
+  return {{"gzip", zlib_pack(text, 31)},
+          {"X-GZIP", zlib_pack(text, 31)},
+          {"deflate", zlib_pack(text, 15)},
+          {"deflate", zlib_pack(text, -15)},
+          {"zstd", zstd_pack(text)},
+          {"identity", std::string(text)},
           {"gzip", zlib_pack(text.substr(0, text.size() / 2), 31) + zlib_pack(text.substr(text.size() / 2), 31)},
           {"zstd", zstd_pack(text.substr(0, text.size() / 2)) + zstd_pack(text.substr(text.size() / 2))}};
 }
@@ -185,7 +189,9 @@ TEST(RequestParser, AmbiguousAndMalformedRequestsAreRefused) {
       {line + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
       {line + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501},
       {line + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501},
-      {line + "Transfer-Encoding: \x0b" "chunked\r\n\r\n0\r\n\r\n", 400},
+      {line + "Transfer-Encoding: \x0b"
+              "chunked\r\n\r\n0\r\n\r\n",
+       400},
       {line + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400},
       {line + " Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {line + "X: a\r\n folded\r\n\r\n", 400},
