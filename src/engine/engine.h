@@ -112,6 +112,9 @@ struct EngineConfig {
   bool prefix_cache = true;
   int64_t prefix_cache_tokens = 0;  // most tokens kept by the prefix cache; 0: whatever blocks are free
   int snapshot_interval = 512;      // tokens between snapshots of sliding groups within a prompt
+  // What a step with a prefill chunk may take: chunks shrink to it as measured, since a cancel waits for the step. 0:
+  // no limit.
+  double chunk_ms = 150;
   // Asked after every step, e.g. whether mapped weights are still whole; an error ends that step's sequences.
   std::function<Status()> health = {};
 };
@@ -149,7 +152,7 @@ class Engine {
   ~Engine();  // cancels everything, joins the thread
 
   // Refuses at once (kInvalidRequest, kOutOfBudget) what can never run: an empty prompt, ids outside the vocabulary,
-  // a prompt that fills the context window ("prompt is too long: N tokens > M maximum"), bad sampling parameters; and
+  // a prompt that fills the context window ("prompt is too long: N tokens > M maximum"), bad parameters; and
   // (kUnavailable) what finds the queue full.
   Result<RequestId> submit(GenerateRequest request, EventSink sink);
   void cancel(RequestId id);

@@ -115,7 +115,7 @@ TEST_F(Engines, AFullContextEndsWithLength) {
   const auto refused = engine->submit(request(128, 1), [](const Event&) {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message,
-            "prompt is too long: 128 tokens > 127 maximum; shorten it or raise the context length (--ctx-size)");
+            "prompt is too long: 128 tokens > 128 maximum");
 }
 
 TEST_F(Engines, EndTokensEndARequestWithoutTheirText) {

@@ -30,6 +30,12 @@ struct LoadOptions {
   int max_sequences = 1;       // decoded together
   int prefill_chunk = 512;     // rows
   int grant_interval = 16;
+  int max_waiting = 32;
+  bool prefix_cache = true;
+  // K/V that the prefix cache has beyond max_sequences * context, as far as it fits; -1: one more context where that is
+  // easily had.
+  int64_t cache_tokens = -1;
+  int snapshot_interval = 512;  // tokens between snapshots of sliding groups
   int64_t kv_budget_bytes = 0;  // 0: what max_sequences * context needs, lowered to fit memory
   // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
   int max_logit_rows = 0;

@@ -119,6 +119,17 @@ MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t a
   return estimate;
 }
 
+std::vector<int64_t> cache_blocks_for(std::span<const models::KvGroupPlan> groups, int64_t tokens) {
+  std::vector<int64_t> blocks;
+  if (tokens <= 0) return std::vector<int64_t>(groups.size(), 0);
+  const int64_t snapshots = std::max<int64_t>(4, tokens / kTokensPerSnapshot);
+  for (const models::KvGroupPlan& group : groups) {
+    const int64_t all = cache::blocks_of(tokens);
+    blocks.push_back(group.window > 0 ? std::min(all, snapshots * (cache::blocks_of(group.window - 1) + 1)) : all);
+  }
+  return blocks;
+}
+
 namespace {
 
 // Bytes that K/V may take beside weights and activations.
@@ -155,6 +166,19 @@ std::vector<int64_t> shared_blocks(const KvPlanInput& input, const std::vector<i
     if (kv_bytes(input.groups, blocks, input.kv_type) <= limit) return blocks;
   }
   return one;
+}
+
+// `blocks` and as large a part of what the prefix cache may have as fits into `limit`.
+std::vector<int64_t> with_cache(const KvPlanInput& input, std::vector<int64_t> blocks, int64_t context, int64_t limit) {
+  const bool given = input.cache_tokens >= 0;
+  if (!given) {
+    const int64_t used = kv_bytes(input.groups, blocks, input.kv_type);
+    limit = used + (limit - used) / 2;
+  }
+  const auto extra = cache_blocks_for(input.groups, given ? input.cache_tokens : context);
+  std::vector<int64_t> all = blocks;
+  for (size_t i = 0; i < all.size(); ++i) all[i] += extra[i];
+  return shared_blocks(input, blocks, all, limit);
 }
 
 // A shorter context is of no use to anyone.
@@ -198,6 +222,7 @@ Result<KvPlan> plan_kv(const KvPlanInput& input) {
   plan.blocks = shared_blocks(input, one, all, limit);
   plan.sequences = input.max_sequences;
   for (size_t i = 0; i < one.size(); ++i) plan.sequences = std::min(plan.sequences, plan.blocks[i] / one[i]);
+  plan.blocks = with_cache(input, std::move(plan.blocks), plan.context_length, limit);
   plan.memory = estimate_memory(input.weight_bytes, kv_bytes(input.groups, plan.blocks, input.kv_type),
                                 input.activation_bytes, input.available_bytes);
   return plan;

@@ -36,6 +36,10 @@ Result<int64_t> available_memory(const std::string& root);
 // `chunk` rows. A sliding group holds at most its window and one chunk per sequence.
 std::vector<int64_t> blocks_for(std::span<const models::KvGroupPlan> groups, int64_t context, int64_t sequences,
                                 int64_t chunk);
+// Blocks beyond those of running sequences, so that the prefix cache can keep `tokens` tokens: every block of full
+// groups, and of sliding ones a snapshot for each kTokensPerSnapshot.
+std::vector<int64_t> cache_blocks_for(std::span<const models::KvGroupPlan> groups, int64_t tokens);
+inline constexpr int64_t kTokensPerSnapshot = 2048;
 int64_t kv_bytes(std::span<const models::KvGroupPlan> groups, std::span<const int64_t> blocks, ops::DType type);
 
 MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t activation_bytes, int64_t available);
@@ -57,6 +61,9 @@ struct KvPlanInput {
   int64_t context_length = 0;  // asked for; 0: the model's own, lowered to what fits
   int64_t max_sequences = 1;
   int64_t prefill_chunk = 512;
+  // For the prefix cache beyond max_sequences * context: as many tokens as fit. -1: one more context, if that takes at
+  // most half of what is left.
+  int64_t cache_tokens = 0;
   int64_t kv_budget_bytes = 0;  // 0: whatever fits
   int64_t available_bytes = 0;
 };

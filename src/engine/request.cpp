@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "sampling/logprobs.h"
 
 namespace vedette::engine {
 namespace {
@@ -25,19 +26,38 @@ Status check_stops(const std::vector<std::string>& stops, bool has_text) {
   return ok_status();
 }
 
+sampling::LoopParams loop_params(const LoopLimits& limits) {
+  return {
+      .max_pattern_size = limits.max_pattern, .min_pattern_size = limits.min_pattern, .min_count = limits.min_count};
+}
+
+PrefixPlan prefix_plan(CacheUse&& use, int64_t prompt_tokens) {
+  PrefixPlan plan;
+  plan.enabled = use.enabled;
+  plan.scope = std::move(use.scope);
+  // Where nothing is known of the next turn, the same prompt may come again; its last token is computed each time.
+  const int64_t history = use.history_tokens < 0 ? prompt_tokens - 1 : std::min(use.history_tokens, prompt_tokens);
+  plan.history_cut = history - history % ops::kBlockTokens;
+  return plan;
+}
+
 Status check(const GenerateRequest& request, const RequestLimits& limits) {
   if (request.prompt.empty()) return invalid_request("prompt", "prompt is empty: at least one token is needed");
   const int64_t tokens = static_cast<int64_t>(request.prompt.size());
+  // The words and both numbers are what clients look for.
   if (tokens >= limits.context_length)
-    return invalid_request(
-        "prompt", "prompt is too long: {} tokens > {} maximum; shorten it or raise the context length (--ctx-size)",
-        tokens, limits.context_length - 1);
+    return invalid_request("prompt", "prompt is too long: {} tokens > {} maximum", tokens, limits.context_length);
   VEDETTE_RETURN_IF_ERROR(check_ids("prompt", request.prompt, limits.vocab_size));
   VEDETTE_RETURN_IF_ERROR(check_ids("stop_ids", request.stop_ids, limits.vocab_size));
+  VEDETTE_RETURN_IF_ERROR(check_ids("visible_specials", request.visible_specials, INT32_MAX));
   VEDETTE_RETURN_IF_ERROR(check_stops(request.stop, limits.tokenizer != nullptr));
   if (request.max_tokens < 1 && request.max_tokens != -1)
     return invalid_request("max_tokens", "max_tokens is {}, must be at least 1, or -1 for no limit",
                            request.max_tokens);
+  if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
+    return invalid_request("logprobs", "logprobs is {}, must be from 0 to {}, or -1 for none", request.logprobs,
+                           sampling::kMaxTopLogprobs);
+  VEDETTE_RETURN_IF_ERROR(sampling::validate(loop_params(request.loop)));
   VEDETTE_RETURN_IF_ERROR(sampling::validate(request.sampling));
   for (const auto& [id, bias] : request.sampling.logit_bias)
     if (id >= limits.vocab_size)
@@ -58,7 +78,10 @@ Result<std::unique_ptr<Sequence>> make_sequence(GenerateRequest request, EventSi
   const uint64_t seed = request.sampling.seed ? *request.sampling.seed : sampling::draw_seed();
 
   std::optional<text::Detokenizer> detokenizer;
-  if (limits.tokenizer) detokenizer.emplace(*limits.tokenizer, request.special_in_text);
+  if (limits.tokenizer)
+    detokenizer.emplace(*limits.tokenizer, request.special_in_text, std::move(request.visible_specials));
+  std::optional<sampling::LoopDetector> loop;
+  if (request.loop.max_pattern > 0) loop.emplace(loop_params(request.loop));
   auto sequence = std::make_unique<Sequence>(Sequence{
       .sink = std::move(sink),
       .ids = std::move(request.prompt),
@@ -69,7 +92,13 @@ Result<std::unique_ptr<Sequence>> make_sequence(GenerateRequest request, EventSi
       .sampler = sampling::SamplerChain(request.sampling, seed, limits.vocab_size),
       .detokenizer = std::move(detokenizer),
       .stops = StopMatcher(std::move(request.stop)),
+      .constraint = request.constraint ? request.constraint->clone() : nullptr,
+      .loop = std::move(loop),
+      .logprobs = request.logprobs,
+      .progress = request.progress,
+      .priority = request.priority,
       .blocks = {},
+      .prefix = prefix_plan(std::move(request.cache), prompt_tokens),
       .submitted = Clock::now(),
       .started = {},
       .first_token = {},

@@ -18,7 +18,7 @@ struct RequestLimits {
 };
 
 // Errors (kInvalidRequest) name the field: an empty prompt, ids outside the vocabulary, a prompt that fills the
-// context, sampling parameters out of range, stop strings that are empty or no UTF-8.
+// context, parameters out of range, stop strings that are empty or no UTF-8.
 Result<std::unique_ptr<Sequence>> make_sequence(GenerateRequest request, EventSink sink, const RequestLimits& limits);
 
 }  // namespace vedette::engine

@@ -1,12 +1,15 @@
 // The scheduler: picks the rows of the next step. A pure function of plain state, so tests call what ships.
 //
-// Every running sequence has its decode row in every step. A prefill (one at a time) adds a chunk of rows to a step:
-// at once when nothing decodes, else after grant_interval * rows / prefill_chunk steps without one. So a full chunk
-// waits grant_interval steps, a short prompt less, and nobody starves.
+// Sequences stand in order of admission: higher priority first, then arrival. Every running sequence has its decode row
+// in every step. A prefill (one at a time, but that a higher priority goes ahead) adds a chunk of rows to a step: at
+// once when nothing decodes, else after grant_interval * rows / prefill_chunk steps without one. So a full chunk waits
+// grant_interval steps, a short prompt less, and nobody starves.
 //
-// A waiting sequence is admitted, in order of arrival, when the K/V blocks of all its tokens are free and one more for
-// each running sequence. When decode rows need blocks and none are left, sequences with the least progress go back to
-// waiting and lose their blocks; one sequence alone always fits.
+// A waiting sequence is admitted, in order, when the K/V blocks of all its tokens can be had and one more for each
+// running sequence. A paused one gets no rows and counts for nothing but the blocks it holds. When decode rows need
+// blocks and none are left: prefixes that waiting sequences hold are dropped, then paused sequences go back to waiting
+// and lose their blocks (nobody waits for their rows), then running ones: lowest priority, then least progress. One
+// sequence alone always fits.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +26,14 @@ struct SequenceState {
   int64_t computed = 0;  // of them, those with K/V
   int64_t generated = 0;
   int64_t covered_blocks = 0;  // length of its block tables, the same in every group
+  int64_t cut = 0;             // a chunk that begins before it ends there at the latest; 0: none
+  int priority = 0;
+  bool paused = false;
 };
 
 struct GroupState {
   int window = 0;
-  int64_t available = 0;  // free blocks
+  int64_t available = 0;  // blocks that are free or can be had for the asking
 };
 
 struct SchedulerConfig {
@@ -38,10 +44,12 @@ struct SchedulerConfig {
 };
 
 struct SchedulerState {
-  std::vector<SequenceState> sequences;  // in order of arrival
+  std::vector<SequenceState> sequences;  // in order of admission
   std::vector<int64_t> held;             // [sequence, group]: blocks held
+  std::vector<int64_t> freed;            // [sequence, group]: of them, those had back without it; empty: all
   std::vector<GroupState> groups;
   int64_t steps_since_prefill = 0;
+  int64_t chunk_rows = 0;  // rows of a chunk for the time it may take; 0: prefill_chunk
 };
 
 struct Pick {
@@ -51,9 +59,14 @@ struct Pick {
 };
 
 struct StepPlan {
+  std::vector<size_t> dropped;    // waiting, lose the prefix they hold
   std::vector<size_t> preempted;  // back to waiting before the step
   std::vector<Pick> picks;        // decode rows first, then the chunk; empty: nothing can run
+  std::optional<size_t> stuck;    // nothing can run, and this one never fits
   int64_t steps_since_prefill = 0;
+
+  // Blocks changed hands, so another plan may find more.
+  bool gave_back() const { return !dropped.empty() || !preempted.empty(); }
 };
 
 // Fills `plan`, whose memory is re-used.

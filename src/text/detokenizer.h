@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "text/tokenizer.h"
 
@@ -12,7 +13,8 @@ namespace vedette::text {
 // each ill-formed subsequence replaced by U+FFFD.
 class Detokenizer {
  public:
-  explicit Detokenizer(const Tokenizer& tokenizer, bool special = false) : tokenizer_(&tokenizer), special_(special) {}
+  // special: every special token gives its text; visible: those that do in any case.
+  explicit Detokenizer(const Tokenizer& tokenizer, bool special = false, std::vector<int32_t> visible = {});
   // Text that this token completes; bytes of an unfinished character are kept.
   std::string push(int32_t id);
   // What is still held (an unfinished character becomes U+FFFD).
@@ -21,6 +23,7 @@ class Detokenizer {
  private:
   const Tokenizer* tokenizer_;
   bool special_;
+  std::vector<int32_t> visible_;  // sorted
   bool at_start_ = true;
   std::string pending_;
 };
