@@ -33,6 +33,12 @@ std::string random_id() {
   return out;
 }
 
+// Text goes on with the stretch it belongs to.
+void append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const std::string& text) {
+  if (items.empty() || items.back().kind != kind) items.push_back({kind, "", 0});
+  items.back().text += text;
+}
+
 }  // namespace
 
 // One choice's way from engine events to message parts. Touched by the serial queue alone, but for `request`.
@@ -230,12 +236,6 @@ void JobRun::State::take(size_t index, const engine::Event& event) {
       end_choice(index, event);
       break;
   }
-}
-
-// Text goes on with the stretch it belongs to.
-void append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const std::string& text) {
-  if (items.empty() || items.back().kind != kind) items.push_back({kind, "", 0});
-  items.back().text += text;
 }
 
 // Parts go into the answer and get their calls' ids.

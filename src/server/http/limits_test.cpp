@@ -27,7 +27,7 @@ class Limits : public testing::Test {
 
   // The envelope, its status, and the end of the connection.
   void expect_refusal(RawClient& client, int status, std::string_view word) {
-    const Reply reply = client.reply();
+    Reply reply = client.reply();
     EXPECT_EQ(reply.status, status) << reply.body;
     EXPECT_EQ(reply.headers["content-type"], "application/json");
     EXPECT_EQ(reply.headers["connection"], "close");
