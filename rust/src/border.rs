@@ -1,8 +1,11 @@
 //! What crosses the C border: owned buffers, borrowed texts, statuses, and the guard against panics.
 
+use crate::allocation::Meter;
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::Once;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 pub const OK: i32 = 0;
 pub const INVALID: i32 = 1;
@@ -151,20 +154,105 @@ const LARGE_STACK: usize = 256 << 20;
 /// Runs `body` on a thread of its own with a large stack. A panic there goes on here.
 pub fn on_large_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
     std::thread::scope(|scope| {
-        let guarded = || {
-            GUARDED.set(true);
-            body()
-        };
-        let thread = std::thread::Builder::new()
-            .name("template".to_string())
-            .stack_size(LARGE_STACK)
-            .spawn_scoped(scope, guarded)
-            .map_err(|error| Failure {
-                status: PANIC,
-                text: format!("expected {} MiB of address space for a thread's stack: {error}", LARGE_STACK >> 20),
-            })?;
+        let thread = large_stack().spawn_scoped(scope, guarded(body)).map_err(no_thread)?;
         thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     })
+}
+
+/// What a piece of work may take.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    pub time: Duration,
+    pub memory: usize,
+}
+
+enum Beyond {
+    Time,
+    Memory,
+}
+
+/// The same, but with limits, beyond which the thread is left to itself and stands still at its next allocation: an
+/// error that names them. The body holds no lock.
+pub fn on_large_stack_limited<T: Send + 'static>(
+    limits: Limits,
+    body: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    run_limited(limits, true, body)?.map_err(|beyond| {
+        Failure::invalid(match beyond {
+            Beyond::Time => {
+                format!("expected to be done within {} seconds, was not; use a simpler template", limits.time.as_secs())
+            }
+            Beyond::Memory => {
+                format!("expected at most {} MiB of values, found more; use a simpler template", limits.memory >> 20)
+            }
+        })
+    })
+}
+
+/// The same for at most `time`, then nothing. The thread goes on to its end, as it may hold locks.
+pub fn on_large_stack_within<T: Send + 'static>(
+    time: Duration,
+    body: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<Option<T>, Failure> {
+    run_limited(Limits { time, memory: usize::MAX }, false, body).map(Result::ok)
+}
+
+fn run_limited<T: Send + 'static>(
+    limits: Limits,
+    may_stop: bool,
+    body: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<Result<T, Beyond>, Failure> {
+    let end = Instant::now() + limits.time;
+    let meter = Arc::new(Meter::new(limits.memory));
+    let (sender, outcome) = std::sync::mpsc::sync_channel(1);
+    let body = guarded(body);
+    let measure = meter.clone();
+    let work = move || {
+        let _ = sender.send(measure.measure(body));
+    };
+    let thread = large_stack().spawn(work).map_err(no_thread)?;
+    loop {
+        let wait = end.saturating_duration_since(Instant::now()).min(POLL);
+        match outcome.recv_timeout(wait) {
+            Ok(outcome) => return outcome.map(Ok),
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Err(payload) => std::panic::resume_unwind(payload),
+                Ok(()) => return Err(Failure { status: PANIC, text: PANIC_TEXT.to_string() }),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if meter.exceeded() {
+            return Ok(Err(Beyond::Memory));
+        }
+        if Instant::now() >= end {
+            if may_stop {
+                meter.abandon();
+            }
+            return Ok(Err(Beyond::Time));
+        }
+    }
+}
+
+/// How often the limits are looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+fn large_stack() -> std::thread::Builder {
+    std::thread::Builder::new().name("template".to_string()).stack_size(LARGE_STACK)
+}
+
+fn guarded<T>(body: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    || {
+        GUARDED.set(true);
+        body()
+    }
+}
+
+fn no_thread(error: std::io::Error) -> Failure {
+    let text = format!(
+        "expected {} MiB of address space for a thread's stack: {error}; raise the limit of the process's memory",
+        LARGE_STACK >> 20
+    );
+    Failure { status: PANIC, text }
 }
 
 thread_local! {

@@ -1,17 +1,25 @@
 //! Chat templates as transformers renders them: its Jinja environment, rebuilt on minijinja.
 
-use crate::border::{borrow, guard, on_large_stack, Failure, VtBytes, RAISED};
+use crate::border::{borrow, guard, on_large_stack, on_large_stack_limited, Failure, Limits, VtBytes, RAISED};
 use crate::{python, template_source, values};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 const NAME: &str = "chat template";
 
 /// Work allowed for one rendering; a 100,000-token conversation needs about a hundredth.
 const FUEL: u64 = 10_000_000;
 
-pub struct VtTemplate {
+/// Time and memory allowed for one rendering: steps of very different size cost the same fuel.
+const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 1 << 30 };
+
+/// A template as its owner beyond the border holds it. A rendering holds it as well, for as long as it runs.
+pub struct VtTemplate(Arc<Template>);
+
+struct Template {
     environment: Environment<'static>,
     /// As given, to show lines of.
     source: String,
@@ -29,8 +37,8 @@ impl std::fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-fn raise_exception(message: Value) -> Result<Value, Error> {
-    let text = message.to_string();
+fn raise_exception(state: &State, message: Value) -> Result<Value, Error> {
+    let text = python::message(state, &message)?;
     Err(Error::new(ErrorKind::InvalidOperation, text.clone()).with_source(Raised(text)))
 }
 
@@ -55,8 +63,8 @@ fn environment(source: String, syntax: &SyntaxConfig) -> Result<Environment<'sta
     Ok(environment)
 }
 
-impl VtTemplate {
-    fn parse(source: &[u8]) -> Result<VtTemplate, Failure> {
+impl Template {
+    fn parse(source: &[u8]) -> Result<Template, Failure> {
         let source = std::str::from_utf8(source).map_err(|error| {
             let at = error.valid_up_to();
             Failure::invalid(format!("expected UTF-8 text, found an invalid byte at {at}; save the template as UTF-8"))
@@ -72,7 +80,7 @@ impl VtTemplate {
                 let column = error.range().map_or(1, |range| column_of(source, range.start));
                 Failure::invalid(format!("line {line}, column {column}: {}", describe(&error)))
             })?;
-        Ok(VtTemplate { environment, source: source.to_string() })
+        Ok(Template { environment, source: source.to_string() })
     }
 
     fn render(&self, variables: &[u8], now: i64) -> Result<String, Failure> {
@@ -165,9 +173,9 @@ pub unsafe extern "C" fn vt_template_parse(
         error,
         || {
             let source = borrow(source, size);
-            on_large_stack(|| VtTemplate::parse(source))
+            on_large_stack(|| Template::parse(source))
         },
-        |template| out.write(Box::into_raw(Box::new(template))),
+        |template| out.write(Box::into_raw(Box::new(VtTemplate(Arc::new(template))))),
     )
 }
 
@@ -190,8 +198,8 @@ pub unsafe extern "C" fn vt_template_render(
     guard(
         error,
         || {
-            let (template, variables) = (&*template, borrow(variables, size));
-            on_large_stack(|| template.render(variables, now))
+            let (template, variables) = ((*template).0.clone(), borrow(variables, size).to_vec());
+            on_large_stack_limited(LIMITS, move || template.render(&variables, now))
         },
         |text| out.write(text.into_bytes().into()),
     )

@@ -1,6 +1,7 @@
 //! Tokenizers, chat templates and grammars behind the C header `include/vedette_text.h`.
 #![allow(clippy::missing_safety_doc)] // each contract stands in the header
 
+mod allocation;
 mod border;
 mod bpe;
 mod chat_template;

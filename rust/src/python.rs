@@ -56,6 +56,21 @@ pub fn tojson(
     Ok(Value::from(out))
 }
 
+/// The text of a value that a template gives as a message.
+pub fn message(state: &State, value: &Value) -> Result<String, Error> {
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
+        return Ok(value.to_string());
+    }
+    let (item_separator, key_separator) = (", ".to_string(), ": ".to_string());
+    let style = Style { ensure_ascii: false, indent: None, item_separator, key_separator, sort_keys: false };
+    let mut out = String::new();
+    dump(state, value, &style, 0, &mut out)?;
+    Ok(out)
+}
+
+/// Bytes written for one fuel, as the template engine counts them.
+const BYTES_PER_FUEL: usize = 64;
+
 fn dump(state: &State, value: &Value, style: &Style, depth: usize, out: &mut String) -> Result<(), Error> {
     if depth > 128 {
         return Err(Error::new(ErrorKind::InvalidOperation, "tojson: value nested more than 128 deep"));
@@ -65,10 +80,14 @@ fn dump(state: &State, value: &Value, style: &Style, depth: usize, out: &mut Str
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => number(value, out)?,
-        ValueKind::String => string(value.as_str().unwrap_or_default(), style.ensure_ascii, out),
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            state.consume_fuel((text.len() / BYTES_PER_FUEL) as u64)?;
+            string(text, style.ensure_ascii, out);
+        }
         ValueKind::Seq | ValueKind::Iterable => {
             let items: Vec<Value> = value.try_iter()?.collect();
-            brackets(style, depth, out, '[', ']', &items, |item, out| dump(state, item, style, depth + 1, out))?;
+            brackets(state, style, depth, out, '[', ']', &items, |item, out| dump(state, item, style, depth + 1, out))?;
         }
         ValueKind::Map => {
             let mut pairs = Vec::new();
@@ -79,7 +98,7 @@ fn dump(state: &State, value: &Value, style: &Style, depth: usize, out: &mut Str
             if style.sort_keys {
                 pairs.sort_by(|a, b| a.0.cmp(&b.0));
             }
-            brackets(style, depth, out, '{', '}', &pairs, |(key, item), out| {
+            brackets(state, style, depth, out, '{', '}', &pairs, |(key, item), out| {
                 string(key, style.ensure_ascii, out);
                 out.push_str(&style.key_separator);
                 dump(state, item, style, depth + 1, out)
@@ -92,7 +111,9 @@ fn dump(state: &State, value: &Value, style: &Style, depth: usize, out: &mut Str
     Ok(())
 }
 
+#[allow(clippy::too_many_arguments)]
 fn brackets<T>(
+    state: &State,
     style: &Style,
     depth: usize,
     out: &mut String,
@@ -110,7 +131,10 @@ fn brackets<T>(
             }
         }
     };
+    let indent = style.indent.as_ref().map_or(0, String::len);
+    let between = style.item_separator.len() + style.key_separator.len() + indent.saturating_mul(depth + 1);
     for (index, item) in items.iter().enumerate() {
+        state.consume_fuel((between / BYTES_PER_FUEL) as u64)?;
         if index > 0 {
             out.push_str(&style.item_separator);
         }
@@ -206,6 +230,7 @@ pub fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> R
         (ValueKind::Seq, _) if name == "index" => {
             let (wanted,): (Value,) = from_args(args)?;
             for (position, item) in value.try_iter()?.enumerate() {
+                state.consume_fuel(1)?;
                 if item == wanted {
                     return Ok(Value::from(position));
                 }

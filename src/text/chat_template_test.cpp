@@ -41,6 +41,12 @@ ChatRenderInput one_message(const char* content) {
   return input;
 }
 
+std::string repeated(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
 // Every template and conversation as transformers renders it; where it raises, so do we, with the template's text.
 TEST(ChatTemplate, EqualsTransformers) {
   const auto parsed = parse_json(golden("chat_cases.json"), "chat_cases.json");
@@ -120,16 +126,41 @@ TEST(ChatTemplate, WorkIsBounded) {
   }
 }
 
+// Steps that cost little fuel and take much memory: sums of long lists, long texts repeated by lists and filters.
+TEST(ChatTemplate, MemoryIsBounded) {
+  const std::string list = "{% set a = range(90000)|list %}{% set t = 'x' * 900000 %}";
+  const std::string sum = "(a" + repeated("+a", 900) + ")";
+  for (const std::string& expression :
+       {sum + "|length", std::string("([t] * 90000) ~ ''"), std::string("range(9000)|tojson(separators=(t, t))"),
+        std::string("raise_exception([t] * 90000)")}) {
+    const auto chat_template = ChatTemplate::parse(list + "{{ " + expression + " }}");
+    ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
+    const auto rendered = chat_template->render(one_message("x"));
+    ASSERT_FALSE(rendered.ok()) << expression.substr(0, 60);
+    const std::string& message = rendered.error().message;
+    EXPECT_TRUE(message.find("engine ran out of fuel") != std::string::npos ||
+                message == "chat template: expected at most 1024 MiB of values, found more; use a simpler template" ||
+                message == "chat template: expected to be done within 10 seconds, was not; use a simpler template")
+        << expression.substr(0, 60) << ": " << message;
+  }
+}
+
+// What no count of steps bounds, comparing long texts, is bounded by time.
+TEST(ChatTemplate, TimeIsBounded) {
+  const auto chat_template = ChatTemplate::parse(
+      "{% set a = 'x y ' * 900000 %}{% set b = 'x y ' * 900000 %}{% for i in range(99000) %}{% for j in range(20) %}"
+      "{% if a == b %}{% endif %}{% endfor %}{% endfor %}");
+  ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
+  const auto rendered = chat_template->render(one_message("x"));
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_EQ(rendered.error().message,
+            "chat template: expected to be done within 10 seconds, was not; use a simpler template");
+}
+
 void expect_one_line(const Error& error) {
   EXPECT_TRUE(error.message.starts_with("chat template: ")) << error.message;
   EXPECT_EQ(error.message.find('\n'), std::string::npos);
   EXPECT_LT(error.message.size(), 600u);
-}
-
-std::string repeated(std::string_view text, int count) {
-  std::string out;
-  for (int i = 0; i < count; ++i) out += text;
-  return out;
 }
 
 // Chains of any operator, that would become trees deeper than a stack, are refused by place.
