@@ -13,6 +13,11 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
   return at == tensors.end() ? nullptr : &at->second;
 }
 
+bool may_exist(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) || error;
+}
+
 Result<Checkpoint> open_checkpoint(const std::string& path, const OpenOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxConfigBytes = 16u << 20;
 constexpr size_t kMaxIndexBytes = 128u << 20;
 constexpr size_t kMaxFiles = 4096;
+constexpr size_t kMaxFileName = 255;  // of any file system in use
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
 std::string join(const std::string& folder, std::string_view name) {
@@ -57,8 +58,8 @@ Result<Index> read_index(const std::string& path) {
   Index index{path, {}, {}};
   std::set<std::string> shards;
   for (const auto& [tensor, file] : map->as_object()) {
-    const bool plain = file.is_string() && !file.as_string().empty() && !file.as_string().starts_with('.') &&
-                       !has_control_characters(file.as_string()) &&
+    const bool plain = file.is_string() && !file.as_string().empty() && file.as_string().size() <= kMaxFileName &&
+                       !file.as_string().starts_with('.') && !has_control_characters(file.as_string()) &&
                        file.as_string().find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain)
       return corrupt_file("weight_map", "{}: shard of tensor '{}' is {}, expected a file name in the same folder", path,
@@ -82,13 +83,13 @@ Result<Plan> plan_from_index(const std::string& folder) {
   VEDETTE_ASSIGN_OR_RETURN(auto index, read_index(join(folder, kIndexName)));
   std::vector<std::string> missing;
   for (const std::string& shard : index.shards)
-    if (!fs::exists(join(folder, shard))) missing.push_back(shard);
+    if (!may_exist(join(folder, shard))) missing.push_back(shard);
   if (missing.empty()) {
     Plan plan{index.shards, std::nullopt};
     plan.index = std::move(index);
     return plan;
   }
-  if (fs::exists(join(folder, "model.safetensors"))) {
+  if (may_exist(join(folder, "model.safetensors"))) {
     log::warning("{}: names {} shards that are not there ({}); model.safetensors is loaded instead", index.path,
                  missing.size(), listing(missing));
     return Plan{{"model.safetensors"}, std::nullopt};
@@ -98,8 +99,8 @@ Result<Plan> plan_from_index(const std::string& folder) {
 }
 
 Result<Plan> plan_files(const std::string& folder) {
-  if (fs::exists(join(folder, kIndexName))) return plan_from_index(folder);
-  if (fs::exists(join(folder, "model.safetensors"))) return Plan{{"model.safetensors"}, std::nullopt};
+  if (may_exist(join(folder, kIndexName))) return plan_from_index(folder);
+  if (may_exist(join(folder, "model.safetensors"))) return Plan{{"model.safetensors"}, std::nullopt};
   auto names = files_with(folder, ".safetensors");
   const bool shards = names.size() > 1 && std::ranges::all_of(names, [](const std::string& name) {
                         return name.starts_with("model-") && name.find("-of-") != std::string::npos;
@@ -170,7 +171,7 @@ Result<Checkpoint> open_only_gguf(const std::string& folder, const OpenOptions& 
 
 Result<Checkpoint> open_folder(const std::string& path, const OpenOptions& options) {
   const std::string config_path = join(path, "config.json");
-  if (!fs::exists(config_path)) return open_only_gguf(path, options);
+  if (!may_exist(config_path)) return open_only_gguf(path, options);
   Checkpoint checkpoint;
   checkpoint.path = path;
   VEDETTE_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path, kMaxConfigBytes));

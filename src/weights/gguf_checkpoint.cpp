@@ -48,7 +48,7 @@ Result<std::vector<std::string>> part_paths(const std::string& path) {
   int n_missing = 0;
   for (int i = 1; i <= split->count; ++i) {
     paths.push_back(fmt::format("{}-{:05}-of-{:05}.gguf", split->stem, i, split->count));
-    if (std::filesystem::exists(paths.back())) continue;
+    if (may_exist(paths.back())) continue;
     ++n_missing;
     if (n_missing <= 3)
       missing += (missing.empty() ? "" : ", ") + std::filesystem::path(paths.back()).filename().string();

@@ -36,6 +36,9 @@ Result<Checkpoint> read_safetensors_bytes(std::span<const std::byte> bytes, cons
                                           const std::string& name);
 Result<Checkpoint> read_gguf_bytes(std::span<const std::byte> bytes, const std::string& name);
 
+// Whether there is something at the path, readable or not: only what is certainly absent is not.
+bool may_exist(const std::string& path);
+
 // Texts of a folder's tokenizer, chat template and generation config. Missing files are no error.
 Status read_tokenizer_files(const std::string& folder, Checkpoint& checkpoint);
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxConfigBytes = 32u << 20;  // tokenizer_config.json lists ev
 
 Result<std::optional<std::string>> read_optional(const std::string& folder, const char* name, size_t max_bytes) {
   const std::string path = (fs::path(folder) / name).string();
-  if (!fs::exists(path)) return std::optional<std::string>{};
+  if (!may_exist(path)) return std::optional<std::string>{};
   VEDETTE_ASSIGN_OR_RETURN(auto text, read_text_file(path, max_bytes));
   return std::optional(std::move(text));
 }
@@ -59,7 +59,7 @@ Status read_tokenizer_files(const std::string& folder, Checkpoint& checkpoint) {
   VEDETTE_ASSIGN_OR_RETURN(auto tokenizer, read_optional(folder, "tokenizer.json", kMaxTokenizerBytes));
   if (!tokenizer) {
     const std::string vocabulary = (fs::path(folder) / kVocabularyFile).string();
-    if (!fs::exists(vocabulary)) return ok_status();
+    if (!may_exist(vocabulary)) return ok_status();
     VEDETTE_ASSIGN_OR_RETURN(checkpoint.tokenizer, read_vocabulary_file(vocabulary));
     return ok_status();
   }

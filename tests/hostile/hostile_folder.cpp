@@ -1,5 +1,8 @@
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "hostile_case.h"
 
 namespace vedette::hostile {
@@ -59,6 +62,8 @@ std::vector<Case> index_cases() {
                  {kIndex, "1 of 2 shards", "c.safetensors"}),
       index_case("index_tensor_elsewhere", R"({"weight_map":{"a":"b.safetensors","b":"b.safetensors"}})",
                  {kIndex, "'a'", "b.safetensors", "1 tensors", "2 named"}),
+      index_case("index_shard_name_too_long", R"({"weight_map":{"a":")" + std::string(2000, 'x') + R"("}})",
+                 {kIndex, "'a'", "expected a file name"}),
       {"index_tensor_in_two_shards",
        [](const wt::TempFolder& folder) {
          folder.write("config.json", "{}");
@@ -86,6 +91,21 @@ std::vector<Case> index_cases() {
        },
        {"2 shards", "3"}},
   };
+}
+
+// A file that is a link to itself.
+Case loop_case(const std::string& file) {
+  std::string name = file;
+  std::ranges::replace(name, '.', '_');
+  return {"loop_" + name,
+          [=](const wt::TempFolder& folder) {
+            const std::string path = model_folder(folder, "{}", one_tensor("a"));
+            std::error_code error;
+            std::filesystem::remove(folder.path(file), error);
+            std::filesystem::create_symlink(file, folder.path(file));
+            return path;
+          },
+          {file, "symbolic links"}};
 }
 
 std::vector<Case> config_cases() {
@@ -146,6 +166,9 @@ std::vector<Case> folder_cases() {
        [](const wt::TempFolder& folder) { return folder.write("m-00004-of-00002.gguf", tiny_llama().build()); },
        {"m-00004-of-00002.gguf", "part 4 of 2"}},
   };
+  for (const char* file : {"config.json", "model.safetensors", kIndex, "tokenizer.json", "tokenizer_config.json",
+                           "generation_config.json", "chat_template.jinja"})
+    all.push_back(loop_case(file));
   for (const auto& part : {index_cases(), config_cases()}) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
