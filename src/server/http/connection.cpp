@@ -124,7 +124,8 @@ class Stream {
 
 // Two coroutines: pump() reads all the time, so that a client's going is noticed whatever else happens; run() takes
 // requests from what was read and carries out their answers in turn. A client that shuts down its sending side counts
-// as gone. Whatever is pending holds the connection by shared_ptr; close() ends it all.
+// as gone. (Its end is not seen while more than most_input_bytes() of further requests lie in front of it; a reset is.)
+// Whatever is pending holds the connection by shared_ptr; close() ends it all.
 class ClientConnection final : public Connection, public std::enable_shared_from_this<ClientConnection> {
  public:
   ClientConnection(asio::io_context& io, asio::ssl::context* tls, Shared& shared, int fd, int family, std::string peer)
@@ -199,11 +200,11 @@ class ClientConnection final : public Connection, public std::enable_shared_from
 
   awaitable<void> pump() {
     while (!closed_) {
-      if (input_.size() >= most_input_ && !discard_) {
+      if (unread() >= most_input_ && !discard_) {
         // Full of requests that wait for their turn.
         const TimePoint next = Clock::now() + kHangUpCheck;
         co_await room_event_.wait_until(next);
-        if (!closed_ && input_.size() >= most_input_ && stream_.peer_hung_up()) break;
+        if (!closed_ && unread() >= most_input_ && stream_.peer_hung_up()) break;
         continue;
       }
       const size_t size = co_await stream_.read_some(asio::buffer(block_));
@@ -217,6 +218,18 @@ class ClientConnection final : public Connection, public std::enable_shared_from
     input_event_.notify();
   }
 
+  size_t unread() const { return input_.size() - input_start_; }
+
+  // Bytes move only once half of them are dropped, for there may be many small requests.
+  void drop_input(size_t bytes) {
+    input_start_ += bytes;
+    if (input_start_ * 2 >= input_.size()) {
+      input_.erase(0, input_start_);
+      input_start_ = 0;
+    }
+    room_event_.notify();
+  }
+
   // One request and its answer; false: the connection is to be closed.
   awaitable<bool> serve_one() {
     const HttpSettings& settings = shared_.settings;
@@ -225,16 +238,15 @@ class ClientConnection final : public Connection, public std::enable_shared_from
     TimePoint deadline = after(settings.idle_timeout_ms);
     bool header_begun = false, continued = false;
     while (true) {
-      if (!input_.empty()) {
+      if (unread() > 0) {
         size_t consumed = 0;
-        step = parser.feed(input_, consumed);
-        input_.erase(0, consumed);
-        room_event_.notify();
+        step = parser.feed(std::string_view(input_).substr(input_start_), consumed);
+        drop_input(consumed);
       }
       if (step != RequestParser::Step::kNeedMore) break;
       if (ended_ || closed_ || (shared_.closing && !parser.started())) co_return false;
       if (parser.has_header()) {
-        if (parser.expects_continue() && !continued && input_.empty()) {
+        if (parser.expects_continue() && !continued && unread() == 0) {
           continued = true;
           const std::string line = "HTTP/1.1 100 Continue\r\n\r\n";
           if (!co_await write_all(line)) co_return false;
@@ -245,7 +257,10 @@ class ClientConnection final : public Connection, public std::enable_shared_from
         deadline = after(settings.header_timeout_ms);
       }
       if (co_await input_event_.wait_until(deadline) || closed_) continue;
-      if (!parser.started()) co_return false;
+      if (!parser.started()) {
+        cut();
+        co_return false;
+      }
       const Problem late{408, "the request did not arrive in time"};
       co_await refuse(late, parser.form());
       co_return false;
@@ -309,8 +324,7 @@ class ClientConnection final : public Connection, public std::enable_shared_from
     std::string bytes = format_head(response.status, response.content_type, {}, response.body.size(), form);
     if (!form.head) bytes += response.body;
     discard_ = true;
-    input_.clear();
-    room_event_.notify();
+    drop_input(unread());
     co_await write_all(bytes);
   }
 
@@ -358,8 +372,7 @@ class ClientConnection final : public Connection, public std::enable_shared_from
   awaitable<void> linger() {
     if (closed_) co_return;
     discard_ = true;
-    input_.clear();
-    room_event_.notify();
+    drop_input(unread());
     const TimePoint until = Clock::now() + kLinger;
     write_timer_.expires_at(until);
     write_timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -374,7 +387,8 @@ class ClientConnection final : public Connection, public std::enable_shared_from
   Stream stream_;
   const std::string peer_;
   std::array<char, kReadBlock> block_;
-  std::string input_;  // read and not yet taken
+  std::string input_;  // read; taken up to input_start_
+  size_t input_start_ = 0;
   Event input_event_, output_event_, room_event_;
   asio::steady_timer write_timer_;
   TimePoint write_deadline_;

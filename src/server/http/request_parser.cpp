@@ -21,6 +21,9 @@ constexpr size_t kMostFields = 1000;
 // A chunk's size line or a trailer; also what arrives of a body at once.
 constexpr size_t kMostLine = size_t{16} << 10;
 
+// Requests that wait behind an answer are read up to here, because the end of the connection lies behind them.
+constexpr size_t kReadAhead = size_t{1} << 20;
+
 // Where Beast's parser puts the bytes of a body.
 struct BodySink {
   std::unique_ptr<BodyDecoder> decoder;
@@ -70,6 +73,12 @@ std::string lower(std::string_view text) {
 
 std::string_view view(boost::beast::string_view text) {
   return {text.data(), text.size()};
+}
+
+// "METHOD target HTTP/2.0", as opposed to a line of another shape.
+bool names_other_version(std::string_view line) {
+  const size_t last = line.rfind(' ');
+  return std::count(line.begin(), line.end(), ' ') == 2 && line.substr(last + 1).starts_with("HTTP/");
 }
 
 // What Beast is lenient about. `header` ends with its empty line.
@@ -145,7 +154,7 @@ RequestParser::Step RequestParser::Impl::feed_header(std::string_view input, siz
   if (auto found = check_lines(input.substr(0, size))) return fail(found->status, found->message);
   error_code error;
   parser.put(boost::asio::const_buffer(input.data(), size), error);
-  if (error == http::error::bad_version)
+  if (error == http::error::bad_version && names_other_version(input.substr(0, line)))
     return fail(505, "HTTP version not supported: this server speaks HTTP/1.1 and HTTP/1.0");
   if (error || !parser.is_header_done())
     return fail(400, fmt::format("malformed request: {}", error ? error.message() : "the header is incomplete"));
@@ -285,7 +294,7 @@ HttpRequest RequestParser::take() {
 }
 
 size_t most_input_bytes(const HttpSettings& settings) {
-  return settings.max_header_bytes + 2 * kMostLine;
+  return std::max(kReadAhead, settings.max_header_bytes + 2 * kMostLine);
 }
 
 }  // namespace vedette::server::transport

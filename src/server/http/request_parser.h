@@ -36,7 +36,7 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
 };
 
-// No step needs more input than this at once.
+// What a connection reads ahead; no step needs more input than this at once.
 size_t most_input_bytes(const HttpSettings& settings);
 
 }  // namespace vedette::server::transport
