@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/utf8.h"
 
@@ -67,6 +68,28 @@ TEST(Utf8, RepairsMaximalSubparts) {
   EXPECT_EQ(complete_utf8_prefix("ab\xf0\x9f\x98"), 2u);
   EXPECT_EQ(complete_utf8_prefix("ab\xff"), 3u);
   EXPECT_TRUE(is_valid_utf8("\xf0\x9f\x98\x80"));
+}
+
+TEST(Utf8, ControlsAreShownAsText) {
+  EXPECT_EQ(without_controls("a\x1b[2J\x07\x7f\xc2\x9b\xff\t\xc3\xa9", LineBreaks::kSpaces),
+            "a\\x1b[2J\\x07\\x7f\\x9b\xef\xbf\xbd\\x09\xc3\xa9");
+  EXPECT_EQ(without_controls("a\r\nb", LineBreaks::kSpaces), "a  b");
+  EXPECT_EQ(without_controls("a\r\nb", LineBreaks::kKeep), "a\r\nb");
+  EXPECT_EQ(without_controls("\xc2", LineBreaks::kKeep), "\xef\xbf\xbd");
+}
+
+TEST(Utf8, OverlongTextsKeepTheirEnds) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("0123456789abcdef", 13), "0123 ... cdef");
+  EXPECT_EQ(shortened("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 11 - 2), "\xc3\xa9 ... \xc3\xa9");
+  EXPECT_EQ(shortened("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 11), "\xc3\xa9 ... \xc3\xa9");
+  EXPECT_EQ(shortened("0123456789", 4), "0123");
+}
+
+TEST(Log, ALineHasNoControls) {
+  ::testing::internal::CaptureStderr();
+  log::warning("{}", "name \x1b]0;x\x07\nsecond");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "warning: name \\x1b]0;x\\x07 second\n");
 }
 
 TEST(MappedFile, TruncationIsAnErrorNotASignal) {

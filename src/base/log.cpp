@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/utf8.h"
+
 namespace vedette::log {
 namespace {
 
@@ -38,7 +40,7 @@ void set_level(Level level) {
 
 void write(Level level, std::string_view line) {
   try {
-    logger().log(to_spdlog(level), "{}", line);
+    logger().log(to_spdlog(level), "{}", without_controls(line, LineBreaks::kSpaces));
   } catch (...) {  // a log line that cannot be written must not end a request
   }
 }

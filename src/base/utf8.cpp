@@ -74,4 +74,38 @@ size_t complete_utf8_prefix(std::string_view bytes) {
   return at;
 }
 
+std::string without_controls(std::string_view text, LineBreaks breaks) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const std::string valid = repair_utf8(text);
+  std::string out;
+  out.reserve(valid.size());
+  for (size_t i = 0; i < valid.size(); ++i) {
+    auto byte = static_cast<unsigned char>(valid[i]);
+    const bool line_break = byte == '\n' || byte == '\r';
+    // U+0080 to U+009F, the second set of controls, is 0xC2 0x80 to 0xC2 0x9F.
+    const bool second = byte == 0xc2 && i + 1 < valid.size() && static_cast<unsigned char>(valid[i + 1]) < 0xa0;
+    if (second) byte = static_cast<unsigned char>(valid[++i]);
+    if (line_break) {
+      out += breaks == LineBreaks::kKeep ? valid[i] : ' ';
+    } else if (second || byte < 0x20 || byte == 0x7f) {
+      out += "\\x";
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    } else {
+      out += valid[i];
+    }
+  }
+  return out;
+}
+
+std::string shortened(std::string_view text, size_t most) {
+  constexpr std::string_view kGap = " ... ";
+  if (text.size() <= most || most <= kGap.size()) return std::string(text.substr(0, most));
+  const size_t side = (most - kGap.size()) / 2;
+  const std::string_view head = text.substr(0, complete_utf8_prefix(text.substr(0, side)));
+  std::string_view tail = text.substr(text.size() - side);
+  while (!tail.empty() && (static_cast<unsigned char>(tail.front()) & 0xc0) == 0x80) tail.remove_prefix(1);
+  return std::string(head).append(kGap).append(tail);
+}
+
 }  // namespace vedette

@@ -12,4 +12,12 @@ std::string repair_utf8(std::string_view bytes);
 // Length of the longest prefix that does not end inside a character that more bytes could complete.
 size_t complete_utf8_prefix(std::string_view bytes);
 
+// For one line of a terminal or a log: repaired, and every control character shown as \xNN, but for line breaks, which
+// are kept or become spaces.
+enum class LineBreaks { kKeep, kSpaces };
+std::string without_controls(std::string_view text, LineBreaks breaks);
+
+// Text of at most `most` bytes: of a longer one, its two ends with " ... " between them, cut between characters.
+std::string shortened(std::string_view text, size_t most);
+
 }  // namespace vedette

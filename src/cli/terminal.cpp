@@ -12,10 +12,10 @@
 namespace vedette::cli {
 namespace {
 
+constexpr size_t kMaxLine = 1200;  // a name in the middle of a message can be as long as its author likes
+
 void write_line(std::string_view line) {
-  std::string text = "vedette: " + printable(line);
-  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  text += '\n';
+  const std::string text = "vedette: " + shortened(without_controls(line, LineBreaks::kSpaces), kMaxLine) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
@@ -23,20 +23,7 @@ void write_line(std::string_view line) {
 }  // namespace
 
 std::string printable(std::string_view text) {
-  const std::string valid = repair_utf8(text);
-  std::string out;
-  for (size_t i = 0; i < valid.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(valid[i]);
-    // U+0080 to U+009F, the second set of controls, is 0xC2 0x80 to 0xC2 0x9F.
-    const bool second = byte == 0xc2 && i + 1 < valid.size() && static_cast<unsigned char>(valid[i + 1]) < 0xa0;
-    if (second)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(valid[++i]));
-    else if ((byte < 0x20 && byte != '\n' && byte != '\r') || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += valid[i];
-  }
-  return out;
+  return without_controls(text, LineBreaks::kKeep);
 }
 
 bool stdout_is_terminal() {
@@ -54,6 +41,10 @@ void print_error(std::string_view line) {
 }
 void print_notice(std::string_view line) {
   write_line(line);
+}
+
+std::string path_text(const std::string& path) {
+  return stdout_is_terminal() ? without_controls(path, LineBreaks::kSpaces) : path;
 }
 
 Status print(std::string_view text) {

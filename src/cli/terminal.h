@@ -16,9 +16,13 @@ bool stdin_is_terminal();
 // The text with every control character but line breaks shown as \xNN, and bytes that are not UTF-8 replaced.
 std::string printable(std::string_view text);
 
-// "vedette: <line>" on standard error; line breaks inside become spaces, the rest goes through printable().
+// "vedette: <line>" on standard error; line breaks inside become spaces, the rest goes through printable();
+// of an overlong line the middle is left out.
 void print_error(std::string_view line);
 void print_notice(std::string_view line);
+
+// A path as it is shown on standard output: unchanged for a program, one line without controls on a terminal.
+std::string path_text(const std::string& path);
 
 // Writes and flushes standard output. Errors: kUnavailable (closed pipe, full disk).
 Status print(std::string_view text);
