@@ -45,9 +45,6 @@ Status check_options(const LoadOptions& options) {
   VEDETTE_RETURN_IF_ERROR(at_least("max_sequences", options.max_sequences, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("prefill_chunk", options.prefill_chunk, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("grant_interval", options.grant_interval, 0));
-  VEDETTE_RETURN_IF_ERROR(at_least("max_waiting", options.max_waiting, 0));
-  VEDETTE_RETURN_IF_ERROR(at_least("cache_tokens", options.cache_tokens, -1));
-  VEDETTE_RETURN_IF_ERROR(at_least("snapshot_interval", options.snapshot_interval, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("kv_budget_bytes", options.kv_budget_bytes, 0));
   return at_least("max_logit_rows", options.max_logit_rows, 0);
 }
@@ -75,7 +72,6 @@ Result<KvPlan> plan_memory(const weights::Checkpoint& checkpoint, const LoadOpti
   input.max_sequences = options.max_sequences;
   input.prefill_chunk = std::max(options.prefill_chunk, options.max_logit_rows);
   input.kv_budget_bytes = options.kv_budget_bytes;
-  input.cache_tokens = options.prefix_cache ? options.cache_tokens : 0;
   VEDETTE_ASSIGN_OR_RETURN(input.available_bytes, available_memory());
   const int64_t really_available = input.available_bytes;
   if (!options.check_memory) input.available_bytes = int64_t{1} << 60;
@@ -104,15 +100,25 @@ Status add_ids(const Json& config, const std::string& where, std::vector<int32_t
   return ok_status();
 }
 
-// A checkpoint may bring more tokens than its embedding has rows; such a token cannot be used.
-void warn_of_unusable_tokens(const text::Tokenizer& tokenizer, const std::vector<int32_t>& eos, int64_t vocab_size) {
-  if (tokenizer.size() > vocab_size)
-    log::warning(
-        "the tokenizer has token ids up to {}, the model has {} (vocab_size): a prompt with a later id is refused",
-        tokenizer.size() - 1, vocab_size);
+// A checkpoint may bring tokens beside the model that its embedding has no row for, as text-only cuts of a larger model
+// do: a prompt that spells one out is refused by itself. But what plain text becomes must have one.
+Status check_tokens(const weights::Checkpoint& checkpoint, const text::Tokenizer& tokenizer,
+                    const std::vector<int32_t>& eos, int64_t vocab_size) {
+  const auto misfit = [&](std::string_view what, int64_t id) {
+    return corrupt_file("vocab_size",
+                        "{}: {} has id {}, the model has ids from 0 to {} (vocab_size {}); the tokenizer and the "
+                        "weights do not belong together, take both from the same place",
+                        checkpoint.path, what, id, vocab_size - 1, vocab_size);
+  };
+  if (const int64_t last = tokenizer.plain_size() - 1; last >= vocab_size)
+    return misfit("the tokenizer's last ordinary token", last);
+  if (const auto bos = tokenizer.bos(); bos && *bos >= vocab_size)
+    return misfit("the tokenizer's first token of a text", *bos);
   for (const int32_t id : eos)
     if (id >= vocab_size)
-      log::warning("eos_token_id {} is beyond the model's vocabulary of {}: it never ends a reply", id, vocab_size);
+      log::warning("{}: eos_token_id {} is beyond the model's vocabulary of {}: it never ends a reply", checkpoint.path,
+                   id, vocab_size);
+  return ok_status();
 }
 
 }  // namespace
@@ -183,9 +189,6 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
   loaded.config.max_sequences = options.max_sequences;
   loaded.config.prefill_chunk = options.prefill_chunk;
   loaded.config.grant_interval = options.grant_interval;
-  loaded.config.max_waiting = options.max_waiting;
-  loaded.config.prefix_cache = options.prefix_cache;
-  loaded.config.snapshot_interval = options.snapshot_interval;
   // A light copy: the path and what keeps the mappings.
   weights::Checkpoint mapped;
   mapped.path = checkpoint.path;
@@ -197,8 +200,9 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
 Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options) {
   VEDETTE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::create(checkpoint.tokenizer));
   VEDETTE_ASSIGN_OR_RETURN(std::vector<int32_t> eos, end_tokens(checkpoint, tokenizer.eos()));
+  VEDETTE_ASSIGN_OR_RETURN(const models::DecoderSpec spec, models::build_spec(checkpoint));
+  VEDETTE_RETURN_IF_ERROR(check_tokens(checkpoint, tokenizer, eos, spec.vocab_size));
   VEDETTE_ASSIGN_OR_RETURN(LoadedDecoder loaded, load_decoder(checkpoint, options));
-  warn_of_unusable_tokens(tokenizer, eos, loaded.decoder->spec().vocab_size);
   LoadedModel model;
   model.storage = std::move(loaded.storage);
   model.report = std::move(loaded.report);

@@ -71,7 +71,7 @@ TEST_F(Load, ChoosesComputeAndKvTypeAndReports) {
   EXPECT_EQ(report.backend.compute, ops::Compute::kI16);  // small
   EXPECT_EQ(report.kv_type, ops::DType::kF16);
   EXPECT_EQ(report.context_length, 512);
-  EXPECT_EQ(report.kv_blocks, std::vector<int64_t>{32});  // one context to run in, one for the prefix cache
+  EXPECT_EQ(report.kv_blocks, std::vector<int64_t>{16});
   EXPECT_EQ(report.parameters, parameter_count(checkpoint_));
   EXPECT_GT(report.parameters, 100000);
   EXPECT_GT(report.estimate.kv_bytes, 0);
@@ -122,6 +122,35 @@ TEST_F(Load, WithATokenizerARequestRuns) {
   ASSERT_TRUE(id.ok()) << id.error().message;
   ASSERT_EQ(finished.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
   EXPECT_EQ(ids.size(), 4u);
+}
+
+// Ids that plain text can become need a row of the embedding; tokens added beside the model do not.
+TEST_F(Load, TokensBeyondTheEmbedding) {
+  const auto outcome = [&](int count, int32_t type, std::optional<int32_t> bos) {
+    weights::GgufVocabulary vocabulary;
+    vocabulary.model = "llama";
+    for (int i = 0; i < count; ++i) {
+      vocabulary.tokens.push_back("t" + std::to_string(i));
+      vocabulary.scores.push_back(static_cast<float>(-i));
+      vocabulary.types.push_back(i == 2 ? 3 : i < 320 ? 1 : type);
+    }
+    vocabulary.eos = 2;
+    vocabulary.bos = bos;
+    checkpoint_.tokenizer = vocabulary;
+    const auto model = load_model(checkpoint_, {});
+    return model.ok() ? "" : model.error().message;
+  };
+  EXPECT_EQ(outcome(320, 1, std::nullopt), "");
+  EXPECT_EQ(outcome(330, 3, std::nullopt), "");  // control
+  EXPECT_EQ(outcome(330, 4, std::nullopt), "");  // user-defined
+  EXPECT_EQ(outcome(330, 5, std::nullopt), "");  // unused
+  for (const int32_t type : {1, 2, 6}) {
+    const std::string message = outcome(322, type, std::nullopt);
+    EXPECT_NE(message.find("last ordinary token has id 321, the model has ids from 0 to 319"), std::string::npos)
+        << message;
+  }
+  const std::string message = outcome(330, 3, 325);
+  EXPECT_NE(message.find("first token of a text has id 325"), std::string::npos) << message;
 }
 
 TEST(Evaluate, CallsBackForEveryRowFromTheFirstAskedFor) {

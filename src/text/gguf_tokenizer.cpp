@@ -176,6 +176,8 @@ Status fill_tables(const GgufVocabulary& source, const std::vector<PieceType>& t
   for (size_t id = 0; id < types.size(); ++id) {
     vocabulary.special[id] = types[id] == PieceType::kControl || types[id] == PieceType::kUnknown ? 1 : 0;
     if (vocabulary.texts[id].empty()) continue;
+    if (types[id] == PieceType::kNormal || types[id] == PieceType::kUnknown || types[id] == PieceType::kByte)
+      vocabulary.plain_size = static_cast<int64_t>(id) + 1;
     if (const int32_t other = vocabulary.index.duplicate_of(static_cast<int32_t>(id)); other >= 0)
       return corrupt_file("tokenizer.ggml.tokens", "GGUF vocabulary: tokens {} and {} are both '{}'", other, id,
                           source.tokens[id]);

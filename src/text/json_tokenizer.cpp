@@ -203,15 +203,20 @@ Status fill_tables(const VtTokenizer* tokenizer, const Json& description, Vocabu
   const size_t size = vocabulary.texts.size();
   for (size_t id = 0; id < size; ++id) vocabulary.pieces.add(decode_entry(decoder, vocabulary.texts[id]));
   vocabulary.special.assign(size, 0);
+  std::vector<uint8_t> written_out(size, 0);  // tokens added beside the model
   if (const Json* added = description.find("added_tokens"); added != nullptr && added->is_array()) {
     for (const Json& token : added->as_array()) {
       const Json* id = token.find("id");
       const Json* special = token.find("special");
       if (id == nullptr || !id->is_int() || special == nullptr || !special->is_bool()) continue;
-      if (id->as_int() >= 0 && id->as_int() < static_cast<int64_t>(size))
+      if (id->as_int() >= 0 && id->as_int() < static_cast<int64_t>(size)) {
         vocabulary.special[static_cast<size_t>(id->as_int())] = special->as_bool() ? 1 : 0;
+        written_out[static_cast<size_t>(id->as_int())] = 1;
+      }
     }
   }
+  for (size_t id = 0; id < size; ++id)
+    if (written_out[id] == 0 && !vocabulary.texts[id].empty()) vocabulary.plain_size = static_cast<int64_t>(id) + 1;
   return ok_status();
 }
 

@@ -70,6 +70,10 @@ int64_t Tokenizer::size() const {
   return static_cast<int64_t>(impl_->vocabulary.texts.size());
 }
 
+int64_t Tokenizer::plain_size() const {
+  return impl_->vocabulary.plain_size;
+}
+
 bool Tokenizer::is_special(int32_t id) const {
   return id >= 0 && id < size() && impl_->vocabulary.special[static_cast<size_t>(id)] != 0;
 }

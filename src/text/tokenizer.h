@@ -43,6 +43,9 @@ class Tokenizer {
   bool strips_leading_space() const;
 
   int64_t size() const;  // ids are 0 .. size()-1
+  // Text without tokens written out in it becomes ids below this one; the rest are control tokens, and tokens added
+  // beside the model, which stand for themselves alone.
+  int64_t plain_size() const;
   bool is_special(int32_t id) const;
   std::optional<int32_t> bos() const;
   std::optional<int32_t> eos() const;

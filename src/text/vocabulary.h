@@ -35,6 +35,7 @@ struct Vocabulary {
   PackedTexts texts;             // entries as the file writes them; empty where an id does not exist
   PackedTexts pieces;            // bytes each entry stands for in running text
   std::vector<uint8_t> special;  // 1: control or unknown
+  int64_t plain_size = 0;        // see Tokenizer
   TokenIndex index;              // over texts; built by the owner once texts are in place
   std::optional<int32_t> bos, eos;
   LeadingSpace leading_space = LeadingSpace::kKept;
