@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -98,6 +100,22 @@ def test_a_failed_run_leaves_the_old_file(vedette, llama):
     assert vedette("eval", "-m", llama, "--ids", "1,2", "--logits-out", kept.name, "-q").code == 0
     assert read_safetensors(kept)["logits"][0] == [2, 320]
     assert os.listdir(vedette.folder) == [kept.name]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_unfinished_file(smollm2, tmp_path, number):
+    ids = ",".join(str(i % 40000) for i in range(4000))
+    (tmp_path / "l.st").write_text("old")
+    process = subprocess.Popen([BINARY, "eval", "-m", smollm2, "--ids", ids, "--logits-out", "l.st"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    while not list(tmp_path.glob("*.partial")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=5)
+    assert process.returncode == 128 + number and out == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["l.st"] and (tmp_path / "l.st").read_text() == "old"
 
 
 def test_a_file_cut_while_it_is_read_gives_no_number(smollm2, tmp_path):

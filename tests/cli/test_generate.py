@@ -5,6 +5,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from conftest import BINARY
 
 FRANCE = "What is the capital of France?"
@@ -178,6 +180,22 @@ def test_a_second_interrupt_waits_for_nothing(smollm2, tmp_path):
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=5) == 130
+
+
+@pytest.mark.parametrize("gap", [0.002, 0.01])
+def test_two_interrupts_at_once_are_two(smollm2, tmp_path, gap):
+    process = subprocess.Popen([BINARY, "generate", "-m", smollm2, "-p", "word " * 6000, "--prefill-chunk-size", "7000"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    process.stderr.readline()  # loaded
+    time.sleep(0.5)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(gap)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert time.monotonic() - begin < 2 and b"[Generated" not in out
 
 
 def test_without_standard_input(smollm2, tmp_path):

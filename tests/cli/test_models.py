@@ -3,6 +3,13 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BINARY
 
 
 def test_no_model(vedette):
@@ -147,6 +154,14 @@ def test_names_reach_the_terminal_without_control_characters(vedette, llama):
     assert result.code == 0 and "\x1b" not in result.out and "./red\\x1b[31m" in result.out
 
 
+def test_an_overlong_name_is_shortened(vedette):
+    for name in ["x" * 5000, "x/" + "\x01" * 2000]:
+        result = vedette("inspect", "-m", name)
+        assert result.code == 1
+        line = result.error_line()
+        assert len(line) < 1300 and " ... " in line and line.endswith("or a path")
+
+
 def test_an_end_token_that_is_no_id(vedette, llama):
     shutil.copytree(llama, vedette.folder / "odd")
     path = vedette.folder / "odd/config.json"
@@ -156,6 +171,19 @@ def test_an_end_token_that_is_no_id(vedette, llama):
     result = vedette("eval", "-m", "odd", "--ids", "1", "--logits-out", "o", "-q")
     assert result.code == 1
     assert "odd/config.json: eos_token_id: expected a token id" in result.error_line()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_unfinished_folder(smollm2, tmp_path, number):
+    process = subprocess.Popen([BINARY, "convert", "-m", smollm2, "--output", "out", "--dtype", "f32"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    while not list(tmp_path.glob("out.partial/*")):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    assert process.wait(timeout=10) == 128 + number
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_output_that_is_a_link_to_nothing(vedette, llama):
