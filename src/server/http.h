@@ -38,7 +38,11 @@ struct HttpResponse {
 };
 
 // The answer to one request. Thread-safe; handlers keep it as long as they answer. One of send() and begin_stream() is
-// called, once. Everything is ignored once the client is gone.
+// called, once; later ones are ignored, as is everything once the client is gone. Dropped unanswered, it answers 500;
+// dropped within a stream, it cuts the connection. It may outlive the server.
+//
+// Callbacks must not block: they hold up all connections. They are let go with the answer, so they may own the
+// responder. A client that ends its sending side (half-close) counts as gone.
 class Responder {
  public:
   virtual ~Responder() = default;
@@ -48,15 +52,16 @@ class Responder {
   virtual void end() = 0;
   // Bytes written and not yet taken by the kernel.
   virtual size_t unsent_bytes() const = 0;
-  // Called once, on a thread of the transport, when the client is gone or has not read for the stall timeout; at once
-  // if it already is. Never called after end() or send() has been carried out.
+  // Called once, on a thread of the transport, when the client is gone or has not read for the stall timeout; at once,
+  // on the calling thread, if it already is. Never called after end() or send() has been carried out.
   virtual void on_closed(std::function<void()> callback) = 0;
-  // Called each time unsent_bytes() falls to `bytes` or below after having been above.
+  // Called each time unsent_bytes() falls to `bytes` or below after having been above; what was above and fell before
+  // this call is not told.
   virtual void on_drained(size_t bytes, std::function<void()> callback) = 0;
 };
 
 struct HttpSettings {
-  std::string host = "127.0.0.1";  // "*.sock": a Unix socket at that path
+  std::string host = "127.0.0.1";  // "*.sock": a Unix socket at that path, mode 0600
   uint16_t port = 8080;            // 0: chosen by the kernel
   bool reuse_port = false;
   std::string certificate_file, key_file;    // PEM; both or none
@@ -64,18 +69,19 @@ struct HttpSettings {
   size_t max_header_bytes = size_t{64} << 10;
   int header_timeout_ms = 10'000;  // from the first byte of a request to the end of its header
   int idle_timeout_ms = 60'000;    // between requests of a connection
-  int io_timeout_ms = 3'600'000;   // one read or write
+  int io_timeout_ms = 3'600'000;   // one read or write; this and the other times: 0 or less is without limit
   int stall_timeout_ms = 30'000;   // a stream whose client reads nothing
   int threads = 2;                 // of handlers; connections have one more
   std::string api_prefix;          // "/llama"
 };
 
-// Runs on one of the server's handler threads; may take its time.
+// Runs on one of the server's handler threads; may take its time. An exception is answered 500. Not run for a client
+// that went before its turn.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<Responder> responder)>;
 
 // HTTP/1.1 with keep-alive, pipelining refused politely (requests of a connection are answered in turn), chunked
-// streams, HEAD, gzip and zstd request bodies, TLS, Unix sockets. Malformed requests are answered 400, 408, 413, 414,
-// 415, 417 or 431 in the OpenAI envelope, without a handler.
+// streams, HEAD, gzip, deflate and zstd request bodies, TLS, Unix sockets. Malformed requests are answered 400, 408,
+// 413, 414, 415, 417, 431, 501 or 505 in the OpenAI envelope, without a handler.
 class HttpServer {
  public:
   // Errors: kUnavailable (address in use, or refused, with the address), kInvalidRequest (certificate, key).
@@ -85,7 +91,8 @@ class HttpServer {
   uint16_t port() const;        // 0 on a Unix socket
   std::string address() const;  // "http://127.0.0.1:8080", "https://…", "unix:/path.sock"
   int64_t open_connections() const;
-  // No new connections; idle ones close; answers under way have grace_ms, then are cut. Returns when all is quiet.
+  // No new connections; idle ones close; answers under way have grace_ms, then are cut. Returns when all is quiet,
+  // handlers included; not to be called by a handler or a callback.
   void stop(int grace_ms);
 
  private:
