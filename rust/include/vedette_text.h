@@ -3,7 +3,7 @@
  * Conventions. Text is UTF-8 given as pointer and length, never NUL-terminated. Every function that can fail
  * returns a VtStatus and, unless it is kVtOk, fills *error with one line of text that the caller frees. Outputs are
  * written only on kVtOk. No panic crosses this border: one is caught and reported as kVtPanic. All objects are
- * immutable after creation and may be used from any thread. */
+ * immutable after creation and may be used from any thread, but where it says otherwise. */
 #ifndef VEDETTE_TEXT_H
 #define VEDETTE_TEXT_H
 
@@ -103,8 +103,36 @@ void vt_template_free(VtTemplate* chat_template);
 VtStatus vt_template_render(const VtTemplate* chat_template, const uint8_t* variables, size_t size, int64_t now,
                             VtBytes* out, VtBytes* error);
 
-/* Whether a grammar can be compiled; kind is "json" (a JSON schema), "regex" or "lark". */
-VtStatus vt_grammar_check(const uint8_t* kind, size_t kind_size, const uint8_t* text, size_t size, VtBytes* error);
+typedef struct VtGrammars VtGrammars;
+
+/* Bytes of tokens laid end to end as in VtTexts, any bytes. A special token begins with the byte 0xff, then its text. */
+typedef struct {
+  const uint8_t* bytes;
+  size_t size;
+  const uint32_t* ends;
+  size_t count;
+} VtTokenBytes;
+
+/* A compiler of grammars over one vocabulary. eos: tokens that end a text. */
+VtStatus vt_grammars_create(VtTokenBytes tokens, const uint32_t* eos, size_t eos_count, VtGrammars** out,
+                            VtBytes* error);
+void vt_grammars_free(VtGrammars* grammars);
+
+/* State of one text under a grammar. Not immutable: used from one thread at a time. */
+typedef struct VtMatcher VtMatcher;
+
+/* kind is "json" (a JSON schema), "regex" or "lark". Bounded in time and memory. */
+VtStatus vt_grammars_compile(const VtGrammars* grammars, const uint8_t* kind, size_t kind_size, const uint8_t* text,
+                             size_t size, VtMatcher** out, VtBytes* error);
+VtStatus vt_matcher_clone(const VtMatcher* matcher, VtMatcher** out, VtBytes* error);
+void vt_matcher_free(VtMatcher* matcher);
+/* Tokens that may come next: bit id % 32 of word id / 32; words past the vocabulary are zero. The end tokens are among
+ * them where the text may end here. */
+VtStatus vt_matcher_mask(VtMatcher* matcher, uint32_t* words, size_t count, VtBytes* error);
+/* After a failure the matcher stays failed. */
+VtStatus vt_matcher_consume(VtMatcher* matcher, uint32_t token, VtBytes* error);
+/* Whether nothing may follow. */
+int32_t vt_matcher_stopped(const VtMatcher* matcher);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,16 @@ struct VtTemplateDelete {
 };
 using RustTemplate = std::unique_ptr<VtTemplate, VtTemplateDelete>;
 
+struct VtGrammarsDelete {
+  void operator()(VtGrammars* grammars) const { vt_grammars_free(grammars); }
+};
+using RustGrammars = std::unique_ptr<VtGrammars, VtGrammarsDelete>;
+
+struct VtMatcherDelete {
+  void operator()(VtMatcher* matcher) const { vt_matcher_free(matcher); }
+};
+using RustMatcher = std::unique_ptr<VtMatcher, VtMatcherDelete>;
+
 inline const uint8_t* bytes_of(std::string_view text) {
   return reinterpret_cast<const uint8_t*>(text.data());
 }

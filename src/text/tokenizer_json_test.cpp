@@ -307,24 +307,5 @@ TEST(TokenizerJsonDamage, CutAndChangedAnywhere) {
   }
 }
 
-TEST(Grammar, CompilesOrSaysWhyNot) {
-  const auto check = [](std::string_view kind, std::string_view text) {
-    VtBytes error;
-    const VtStatus status = vt_grammar_check(bytes_of(kind), kind.size(), bytes_of(text), text.size(), &error);
-    if (status != kVtOk) {
-      EXPECT_FALSE(take(error).empty());
-    }
-    return status;
-  };
-  EXPECT_EQ(check("json", R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]})"), kVtOk);
-  EXPECT_EQ(check("regex", "[a-z]+(,[a-z]+)*"), kVtOk);
-  EXPECT_EQ(check("lark", "start: \"yes\" | \"no\""), kVtOk);
-  EXPECT_EQ(check("json", R"({"type":"nonsense"})"), kVtInvalid);
-  EXPECT_EQ(check("json", "{"), kVtInvalid);
-  EXPECT_EQ(check("regex", "("), kVtInvalid);
-  EXPECT_EQ(check("lark", "start: missing"), kVtInvalid);
-  EXPECT_EQ(check("bnf", "x"), kVtInvalid);
-}
-
 }  // namespace
 }  // namespace vedette::text
