@@ -7,6 +7,7 @@
 #include "cli/context.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
+#include "cli/tidy_end.h"
 #include "hub/model_store.h"
 #include "weights/checkpoint.h"
 #include "weights/writer.h"
@@ -38,9 +39,11 @@ Result<weights::ConvertOptions> read_conversion(const OptionValues& options) {
 Result<int> run_convert(Context& context) {
   const ModelSettings settings = read_model(context.options);
   const std::string output = context.options.text("--output").value_or("");
-  VEDETTE_ASSIGN_OR_RETURN(const weights::ConvertOptions conversion, read_conversion(context.options));
+  VEDETTE_ASSIGN_OR_RETURN(weights::ConvertOptions conversion, read_conversion(context.options));
   const bool quiet = read_verbosity(context.options).quiet;
   VEDETTE_RETURN_IF_ERROR(start(context));
+  TidyEnd end;
+  conversion.begun = [&](const std::string& folder) { end.set_unfinished(folder); };
   if (output.empty())
     return invalid_request("--output", "no output named; give --output DIR, a folder that does not exist");
   std::error_code error;
@@ -56,7 +59,7 @@ Result<int> run_convert(Context& context) {
     VEDETTE_RETURN_IF_ERROR(weights::convert_checkpoint(checkpoint, output, conversion,
                                                         [&](int64_t done, int64_t total) { bar.update(done, total); }));
   }
-  VEDETTE_RETURN_IF_ERROR(print(output + "\n"));
+  VEDETTE_RETURN_IF_ERROR(print(path_text(output) + "\n"));
   return kExitDone;
 }
 

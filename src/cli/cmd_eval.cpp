@@ -14,6 +14,7 @@
 #include "cli/prompt.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
+#include "cli/tidy_end.h"
 #include "engine/evaluate.h"
 #include "engine/load.h"
 #include "hub/model_store.h"
@@ -294,7 +295,7 @@ Result<int> run_text(const EvalSettings& settings) {
   return kExitDone;
 }
 
-Result<int> run_ids(const EvalSettings& settings) {
+Result<int> run_ids(const EvalSettings& settings, TidyEnd& end) {
   const int64_t tokens = static_cast<int64_t>(settings.ids.size());
   VEDETTE_ASSIGN_OR_RETURN(Subject test, load_subject(settings, settings.model.model, settings.load, tokens));
   if (!settings.quiet) print_notice(subject_line(test));
@@ -304,7 +305,7 @@ Result<int> run_ids(const EvalSettings& settings) {
       return invalid_request("ids", "--ids: token id {} at place {}, {} has ids from 0 to {}", settings.ids[i], i + 1,
                              test.name, vocab - 1);
   }
-  VEDETTE_ASSIGN_OR_RETURN(LogitsFile file, LogitsFile::create(settings.logits_file, tokens, vocab));
+  VEDETTE_ASSIGN_OR_RETURN(LogitsFile file, LogitsFile::create(settings.logits_file, tokens, vocab, end));
   VEDETTE_RETURN_IF_ERROR(engine::evaluate(
       *test.loaded.decoder, settings.ids, settings.load.prefill_chunk,
       [&](int64_t, std::span<const float> logits) { return file.append(logits); }, 0, test.loaded.config.health));
@@ -315,8 +316,9 @@ Result<int> run_ids(const EvalSettings& settings) {
   out.set("vocab", vocab);
   out.set("compute", ops::to_string(test.loaded.report.backend.compute));
   out.set("isa", test.loaded.report.backend.isa);
-  VEDETTE_RETURN_IF_ERROR(print(
-      settings.json ? out.dump() + "\n" : fmt::format("{}: logits [{}, {}]\n", settings.logits_file, tokens, vocab)));
+  VEDETTE_RETURN_IF_ERROR(
+      print(settings.json ? out.dump() + "\n"
+                          : fmt::format("{}: logits [{}, {}]\n", path_text(settings.logits_file), tokens, vocab)));
   return kExitDone;
 }
 
@@ -325,7 +327,8 @@ Result<int> run_ids(const EvalSettings& settings) {
 Result<int> run_eval(Context& context) {
   VEDETTE_ASSIGN_OR_RETURN(const EvalSettings settings, read_eval(context.options));
   VEDETTE_RETURN_IF_ERROR(start(context));
-  return settings.ids.empty() ? run_text(settings) : run_ids(settings);
+  TidyEnd end;
+  return settings.ids.empty() ? run_text(settings) : run_ids(settings, end);
 }
 
 }  // namespace vedette::cli

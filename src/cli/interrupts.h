@@ -1,10 +1,13 @@
 // Ctrl-C as something to ask for, in place of a handler.
 #pragma once
 
+#include <cstdint>
+#include <thread>
+
 namespace vedette::cli {
 
-// Blocks SIGINT in this thread and in those created after it, and collects it. Make one before loading a model;
-// main thread.
+// Blocks SIGINT in this thread and in those created after it, and counts it: the kernel keeps a signal once however
+// often it is sent, so a thread of its own takes each as it comes. Make one before loading a model; main thread.
 class Interrupts {
  public:
   Interrupts();
@@ -12,13 +15,16 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // Whether SIGINT came since the last call.
-  bool take();
-  // Readable when SIGINT is pending, for poll().
-  int descriptor() const { return descriptor_; }
+  // How many SIGINT came since the last call.
+  int64_t take();
+  // Readable when SIGINT was counted, for poll().
+  int descriptor() const { return counted_; }
 
  private:
-  int descriptor_ = -1;
+  void count_arrivals() const;
+
+  int arriving_ = -1, counted_ = -1, stop_ = -1;
+  std::thread counter_;
 };
 
 }  // namespace vedette::cli

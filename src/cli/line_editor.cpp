@@ -107,6 +107,7 @@ InputLine LineEditor::Impl::read_terminal() {
   int length = 0;
   const InterruptKey key;
   const char* line = el_gets(editor, &length);
+  interrupts.take();  // sent to the prompt from elsewhere; the next reply is not meant
   if (interrupted) {
     std::fputs("\n", stdout);
     el_reset(editor);
@@ -124,7 +125,7 @@ InputLine LineEditor::Impl::fill() {
   while (poll(ready, 2, -1) < 0) {
     if (errno != EINTR) return {InputLine::Kind::kFailed, std::strerror(errno)};
   }
-  if (interrupts.take()) return {InputLine::Kind::kStopped, ""};
+  if (interrupts.take() > 0) return {InputLine::Kind::kStopped, ""};
   char bytes[4096];
   const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
   if (count < 0) return {InputLine::Kind::kFailed, std::strerror(errno)};

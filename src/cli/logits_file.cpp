@@ -27,7 +27,7 @@ LogitsFile::~LogitsFile() {
   if (file_ != nullptr && !partial_.empty()) std::remove(partial_.c_str());
 }
 
-Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, int64_t vocab) {
+Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, int64_t vocab, TidyEnd& end) {
   LogitsFile out;
   out.path_ = path;
   out.rows_left_ = tokens;
@@ -39,6 +39,7 @@ Result<LogitsFile> LogitsFile::create(const std::string& path, int64_t tokens, i
     const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);  // a link stays a link
     if (!error) out.path_ = target.string();
     out.partial_ = fmt::format("{}.{}.partial", out.path_, getpid());
+    end.set_unfinished(out.partial_);
     out.file_.reset(std::fopen(out.partial_.c_str(), "wbx"));
   }
   if (out.file_ == nullptr) return write_error(path);

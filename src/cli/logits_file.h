@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/tidy_end.h"
 
 namespace vedette::cli {
 
@@ -20,7 +21,7 @@ class LogitsFile {
   LogitsFile(LogitsFile&&) = default;
   LogitsFile& operator=(LogitsFile&&) = default;
   ~LogitsFile();
-  static Result<LogitsFile> create(const std::string& path, int64_t tokens, int64_t vocab);
+  static Result<LogitsFile> create(const std::string& path, int64_t tokens, int64_t vocab, TidyEnd& end);
   Status append(std::span<const float> row);
   Status close();  // errors if a row is missing or the disk is full
 

@@ -173,7 +173,7 @@ Result<std::unique_ptr<Talk>> Talk::open(const TalkSettings& settings, Interrupt
     ProgressBar bar("loading " + resolved.name, !settings.quiet);
     load.progress = [&](int64_t done, int64_t total) {
       bar.update(done, total);
-      if (interrupts.take()) std::_Exit(kExitInterrupted);
+      if (interrupts.take() > 0) std::_Exit(kExitInterrupted);
     };
     return engine::load_model(checkpoint, load);
   }();
@@ -232,8 +232,8 @@ Result<Reply> Talk::reply(const Prompt& prompt, const std::function<Status(const
       model_.engine->submit(std::move(request), [queue](const engine::Event& event) { queue->push(event); }));
   for (;;) {
     auto event = queue->pop(std::chrono::milliseconds(20));
-    if (interrupts_.take()) {
-      reply.quit = reply.interrupted;
+    if (const int64_t count = interrupts_.take(); count > 0) {
+      reply.quit = reply.interrupted || count > 1;
       reply.interrupted = true;
       model_.engine->cancel(id);
       if (reply.quit) return reply;

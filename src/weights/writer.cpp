@@ -172,6 +172,7 @@ Status convert_checkpoint(const Checkpoint& checkpoint, const std::string& outpu
   if (!fs::create_directories(partial, error) || error)
     return unavailable("--output", "{}: cannot create: {}", partial.string(),
                        error ? error.message() : "it exists already (left by a conversion that was stopped?)");
+  if (options.begun) options.begun(partial.string());
   Status status = check_space(partial, plan.total_bytes);
   if (status.ok()) status = write_all(checkpoint, plan, partial, progress);
   if (status.ok()) {

@@ -21,6 +21,8 @@ struct ConvertOptions {
   std::optional<int> group;         // 32, 64 or 128; default 64, and 32 where the source has blocks of 32
   std::optional<ops::DType> dtype;  // of unquantized tensors and of new scales; without bits: of every tensor
   int64_t shard_bytes = 5'000'000'000;
+  // Told the folder that is written, once it was made: it is to be removed if the process ends before it is whole.
+  std::function<void(const std::string&)> begun;
 };
 
 // done and total bytes of the output.
