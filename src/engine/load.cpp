@@ -45,6 +45,9 @@ Status check_options(const LoadOptions& options) {
   VEDETTE_RETURN_IF_ERROR(at_least("max_sequences", options.max_sequences, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("prefill_chunk", options.prefill_chunk, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("grant_interval", options.grant_interval, 0));
+  VEDETTE_RETURN_IF_ERROR(at_least("max_waiting", options.max_waiting, 0));
+  VEDETTE_RETURN_IF_ERROR(at_least("cache_tokens", options.cache_tokens, -1));
+  VEDETTE_RETURN_IF_ERROR(at_least("snapshot_interval", options.snapshot_interval, 1));
   VEDETTE_RETURN_IF_ERROR(at_least("kv_budget_bytes", options.kv_budget_bytes, 0));
   return at_least("max_logit_rows", options.max_logit_rows, 0);
 }
@@ -72,6 +75,7 @@ Result<KvPlan> plan_memory(const weights::Checkpoint& checkpoint, const LoadOpti
   input.max_sequences = options.max_sequences;
   input.prefill_chunk = std::max(options.prefill_chunk, options.max_logit_rows);
   input.kv_budget_bytes = options.kv_budget_bytes;
+  input.cache_tokens = options.prefix_cache ? options.cache_tokens : 0;
   VEDETTE_ASSIGN_OR_RETURN(input.available_bytes, available_memory());
   const int64_t really_available = input.available_bytes;
   if (!options.check_memory) input.available_bytes = int64_t{1} << 60;
@@ -189,6 +193,9 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
   loaded.config.max_sequences = options.max_sequences;
   loaded.config.prefill_chunk = options.prefill_chunk;
   loaded.config.grant_interval = options.grant_interval;
+  loaded.config.max_waiting = options.max_waiting;
+  loaded.config.prefix_cache = options.prefix_cache;
+  loaded.config.snapshot_interval = options.snapshot_interval;
   // A light copy: the path and what keeps the mappings.
   weights::Checkpoint mapped;
   mapped.path = checkpoint.path;
