@@ -7,7 +7,8 @@
 namespace vedette::cli {
 
 // Blocks SIGINT in this thread and in those created after it, and counts it: the kernel keeps a signal once however
-// often it is sent, so a thread of its own takes each as it comes. Make one before loading a model; main thread.
+// often it is sent, so a thread of its own takes each as it comes. (Two within the same instant, as a terminal sends
+// keys that were pasted, are one.) Make one before loading a model; main thread.
 class Interrupts {
  public:
   Interrupts();

@@ -18,6 +18,15 @@ namespace vedette::cli {
 namespace {
 
 constexpr size_t kMaxLineBytes = 16u << 20;
+constexpr uintmax_t kMaxHistoryBytes = 16u << 20;
+
+// A history that can be read and written without end or waiting: a file of moderate size, or none yet.
+bool is_usable_history(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return true;
+  return std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, error) <= kMaxHistoryBytes;
+}
 
 // While it lives, Ctrl-C is a key of the terminal and no signal. libedit has a mode of its own for the time it waits
 // for a key; this covers the moments before.
@@ -151,7 +160,7 @@ InputLine LineEditor::Impl::read_plain() {
 }
 
 LineEditor::LineEditor(Interrupts& interrupts, std::string history_file) : impl_(std::make_unique<Impl>(interrupts)) {
-  impl_->history_file = std::move(history_file);
+  if (is_usable_history(history_file)) impl_->history_file = std::move(history_file);
   if (stdin_is_terminal() && stdout_is_terminal()) impl_->open_terminal();
 }
 

@@ -83,6 +83,7 @@ void open_missing_descriptors() {
 int main(int argc, char** argv) {
   vedette::cli::open_missing_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is the limit on the size of a file
   try {
     return vedette::cli::dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const std::exception& error) {

@@ -119,6 +119,21 @@ def test_ctrl_c_cancels_the_reply(chat):
     assert terminal.exit_code() == 0
 
 
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
+def test_a_history_that_is_no_file_is_not_used(chat, tmp_path, kind):
+    history = tmp_path / ".cache" / "vedette" / "history"
+    history.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(history)
+    elif kind == "endless":
+        history.symlink_to("/dev/zero")
+    else:
+        history.mkdir()
+    terminal = chat()
+    terminal.send(b"/bye\r")
+    assert terminal.exit_code() == 0
+
+
 def test_history_is_kept(chat):
     terminal = chat()
     terminal.send(b"/help\r")

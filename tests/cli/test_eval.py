@@ -118,6 +118,17 @@ def test_a_signal_leaves_no_unfinished_file(smollm2, tmp_path, number):
     assert [path.name for path in tmp_path.iterdir()] == ["l.st"] and (tmp_path / "l.st").read_text() == "old"
 
 
+@pytest.mark.parametrize("command", ["eval -m {} --ids " + ",".join(["5"] * 500) + " --logits-out out -q",
+                                     "convert -m {} --output out -q"])
+def test_a_limit_on_file_sizes_is_an_error(vedette, llama, command):
+    words = command.format(llama)
+    done = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {BINARY} {words}"], cwd=vedette.folder,
+                          capture_output=True, text=True, timeout=60, check=False,
+                          env={"HOME": str(vedette.home), "PATH": os.environ["PATH"]})
+    assert done.returncode == 1 and "File too large" in done.stderr and done.stderr.count("\n") == 1
+    assert os.listdir(vedette.folder) == []
+
+
 def test_a_file_cut_while_it_is_read_gives_no_number(smollm2, tmp_path):
     model = tmp_path / "cut.gguf"
     shutil.copy(smollm2, model)
