@@ -1,0 +1,66 @@
+// DeepSeek V3.2: <｜DSML｜function_calls>\n<｜DSML｜invoke name="NAME">\n<｜DSML｜parameter name="KEY"
+// string="true">VALUE
+// </｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>; string="false": the value is JSON.
+#include "text/tools/call_grammar.h"
+#include "text/tools/syntaxes.h"
+#include "text/tools/xml_calls.h"
+
+namespace vedette::text {
+namespace {
+
+constexpr std::string_view kOpen = "<｜DSML｜function_calls>", kClose = "</｜DSML｜function_calls>";
+constexpr std::string_view kMarkers[] = {"｜DSML｜"};
+
+XmlForm form() {
+  return {.wrappers = {kOpen},
+          .wrapper_closers = {kClose},
+          .call_open = "<｜DSML｜invoke name=\"",
+          .name_stops = "\"",
+          .name_end = "\"",
+          .call_close = "</｜DSML｜invoke>",
+          .parameter_open = "<｜DSML｜parameter name=\"",
+          .key_end = "\"",
+          .attributes = true,
+          .string_attribute = true,
+          .value_close = "</｜DSML｜parameter>"};
+}
+
+class Dsml final : public ToolSyntax {
+ public:
+  const char* name() const override { return "dsml"; }
+  bool spoken_by(std::string_view source) const override { return source.find("｜DSML｜") != std::string_view::npos; }
+  std::span<const std::string_view> markers() const override { return kMarkers; }
+  std::unique_ptr<ToolCallParser> parser(std::vector<ToolSpec> tools) const override {
+    return std::make_unique<XmlCallParser>(std::move(tools), form());
+  }
+  std::string call_grammar(std::span<const ToolSpec> tools, const ToolChoice& choice,
+                           std::span<const std::string> special) const override {
+    const std::string mark = lark_mark("｜DSML｜", special);
+    const auto tag = [&](std::string_view open, std::string_view rest) {
+      return lark_text(open) + " " + mark + " " + lark_text(rest) + " ";
+    };
+    const bool token = mark.front() == '<';
+    return call_rules(tools, choice, {.open = tag("<", "function_calls>\n"), .close = tag("</", "function_calls>")},
+                      [&](const ToolSpec& tool, size_t n, std::string& rules) {
+                        const auto parameters = parameter_rules(tool, n, rules, [&](const std::string& name) {
+                          return ParameterForm{.open = tag("<", "parameter name=\"" + name + "\""),
+                                               .close = tag("</", "parameter>\n"),
+                                               .close_regex = token ? "" : "<\\/｜DSML｜parameter>",
+                                               .after_text = lark_text("\n"),
+                                               .text_open = lark_text(" string=\"true\">"),
+                                               .json_open = lark_text(" string=\"false\">")};
+                        });
+                        return tag("<", "invoke name=\"" + tool.name + "\">\n") + in_sequence(parameters) +
+                               tag("</", "invoke>\n");
+                      });
+  }
+};
+
+}  // namespace
+
+const ToolSyntax& dsml_syntax() {
+  static const Dsml kSyntax;
+  return kSyntax;
+}
+
+}  // namespace vedette::text

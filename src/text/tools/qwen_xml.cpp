@@ -1,0 +1,58 @@
+// Qwen3-Coder and Nemotron 3: <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n
+// </tool_call>, the outer tags optional. Functionary 3.1 writes <function=NAME>{..}</function>.
+#include "text/tools/call_grammar.h"
+#include "text/tools/syntaxes.h"
+#include "text/tools/xml_calls.h"
+
+namespace vedette::text {
+namespace {
+
+constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kMarkers[] = {kOpen, kClose};
+
+XmlForm form() {
+  return {.wrappers = {kOpen},
+          .wrapper_closers = {kClose},
+          .call_open = "<function=",
+          .name_stops = ">",
+          .name_end = ">",
+          .call_close = "</function>",
+          .parameter_open = "<parameter=",
+          .key_end = ">",
+          .value_close = "</parameter>",
+          .framed_by_newlines = true};
+}
+
+class QwenXml final : public ToolSyntax {
+ public:
+  const char* name() const override { return "qwen_xml"; }
+  bool spoken_by(std::string_view source) const override { return source.find("<function=") != std::string_view::npos; }
+  std::span<const std::string_view> markers() const override { return kMarkers; }
+  std::unique_ptr<ToolCallParser> parser(std::vector<ToolSpec> tools) const override {
+    return std::make_unique<XmlCallParser>(std::move(tools), form());
+  }
+  std::string call_grammar(std::span<const ToolSpec> tools, const ToolChoice& choice,
+                           std::span<const std::string> special) const override {
+    const std::string open = lark_mark(kOpen, special), close = lark_mark(kClose, special);
+    return call_rules(tools, choice, {.between = lark_text("\n")},
+                      [&](const ToolSpec& tool, size_t n, std::string& rules) {
+                        const auto parameters = parameter_rules(tool, n, rules, [](const std::string& name) {
+                          return ParameterForm{.open = lark_text("<parameter=" + name + ">\n"),
+                                               .close = lark_text("\n</parameter>\n"),
+                                               .close_regex = R"(<\/parameter>)",
+                                               .after_text = lark_text("\n")};
+                        });
+                        return open + " " + lark_text("\n<function=" + tool.name + ">\n") + " " +
+                               in_sequence(parameters) + lark_text("</function>\n") + " " + close;
+                      });
+  }
+};
+
+}  // namespace
+
+const ToolSyntax& qwen_xml_syntax() {
+  static const QwenXml kSyntax;
+  return kSyntax;
+}
+
+}  // namespace vedette::text
