@@ -54,7 +54,8 @@ pub fn prepare(root: &mut Value) -> Result<(), Failure> {
     if root.get("x-guidance").is_some() {
         return Err(refused("", "x-guidance", "options of the grammar compiler cannot be set by a schema"));
     }
-    let mut walk = Walk { definitions: names_other_than_pointers(root, 0), ..Walk::default() };
+    let draft3 = root.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("/draft-03/"));
+    let mut walk = Walk { definitions: names_other_than_pointers(root, 0), draft3, ..Walk::default() };
     walk.pending.push(String::new());
     while let Some(pointer) = walk.pending.pop() {
         // A pointer that leads nowhere is reported by the compiler, with the reference's own base.
@@ -91,6 +92,8 @@ struct Walk {
     seen: BTreeSet<String>,
     /// Whether all definitions are checked, for want of knowing which are referred to.
     definitions: bool,
+    /// Draft 3 gave one format another meaning.
+    draft3: bool,
     count: usize,
     multiples: Multiples,
 }
@@ -149,6 +152,9 @@ impl Walk {
             let Some(text) = pattern.as_str() else { return Err(refused(path, "pattern", "expected a string")) };
             let rewritten = schema_pattern::translate(text).map_err(|why| refused(path, "pattern", &why))?;
             map.insert("pattern".to_string(), Value::String(rewritten));
+        }
+        if self.draft3 && map.get("format").is_some_and(|name| name == "time") {
+            return Err(refused(path, "format", "'time' of draft 3 cannot be enforced; it had no time zone"));
         }
         schema_pattern::format(map, path)?;
         let Some(patterns) = map.get("patternProperties") else { return Ok(()) };
