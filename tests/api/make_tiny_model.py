@@ -28,7 +28,8 @@ TEMPLATE = """\
 {%- if message.reasoning_content %}{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
 {{- message.content }}
 {%- for call in message.tool_calls or [] %}
-{{- '\\n<tool_call>\\n' + {'name': call.function.name, 'arguments': call.function.arguments} | tojson + '\\n</tool_call>' }}
+{%- if message.content or not loop.first %}{{- '\\n' }}{%- endif %}
+{{- '<tool_call>\\n' + {'name': call.function.name, 'arguments': call.function.arguments} | tojson + '\\n</tool_call>' }}
 {%- endfor %}
 {{- '<|im_end|>\\n' }}
 {%- elif not (message.role == 'system' and loop.first) %}
