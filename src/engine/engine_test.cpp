@@ -10,83 +10,10 @@
 #include <random>
 #include <thread>
 
-#include "base/utf8.h"
-#include "engine/test_models.h"
+#include "engine/engine_fixture.h"
 
 namespace vedette::engine {
 namespace {
-
-// Collects one request's events; any thread may wait for its end.
-struct Collector {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<int32_t> ids;
-  std::string text;
-  std::vector<std::string> pieces;
-  Event last;
-  int finished = 0;
-
-  EventSink sink() {
-    return [this](const Event& event) {
-      const std::scoped_lock lock(mutex);
-      EXPECT_EQ(finished, 0) << "an event after the last";
-      EXPECT_TRUE(is_valid_utf8(event.text));
-      ids.insert(ids.end(), event.ids.begin(), event.ids.end());
-      text += event.text;
-      pieces.push_back(event.text);
-      if (event.kind == Event::Kind::kFinished) {
-        last = event;
-        ++finished;
-      }
-      changed.notify_all();
-    };
-  }
-  bool wait() {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return finished > 0; });
-  }
-  bool wait_for_tokens(size_t n) {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return ids.size() >= n || finished > 0; });
-  }
-};
-
-class Engines : public ::testing::Test {
- protected:
-  // context tokens, blocks for `sequences` of them.
-  std::unique_ptr<Engine> start(int64_t context = 512, int64_t sequences = 8, std::vector<int32_t> eos = {2},
-                                EngineConfig config = {}) {
-    config.context_length = context;
-    config.prefill_chunk = config.prefill_chunk == 512 ? 64 : config.prefill_chunk;
-    test::DecoderOptions options{.isa = {},
-                                 .threads = 2,
-                                 .max_rows = 128,
-                                 .max_logit_rows = 8,
-                                 .context = context,
-                                 .sequences = sequences,
-                                 .chunk = 128};
-    auto engine = Engine::start(test::load(model_, options), test::test_tokenizer(model_.spec.vocab_size),
-                                std::move(eos), config);
-    EXPECT_TRUE(engine.ok()) << engine.error().message;
-    return std::move(*engine);
-  }
-  GenerateRequest request(size_t prompt_tokens, int64_t max_tokens, uint64_t seed = 1) {
-    GenerateRequest request;
-    request.prompt = test::random_ids(prompt_tokens, model_.spec.vocab_size, seed);
-    request.max_tokens = max_tokens;
-    request.sampling.temperature = 1;
-    request.sampling.seed = seed;
-    request.ignore_eos = true;
-    return request;
-  }
-  void run(Engine& engine, GenerateRequest request, Collector& collector) {
-    const auto id = engine.submit(std::move(request), collector.sink());
-    ASSERT_TRUE(id.ok()) << id.error().message;
-    ASSERT_TRUE(collector.wait()) << "no end in time";
-  }
-
-  const test::TestModel model_ = test::random_model({ops::Scheme::kQ8_0, 0, 0});
-};
 
 TEST_F(Engines, LengthEndsARequestAndTimesIt) {
   const auto engine = start();
@@ -114,8 +41,7 @@ TEST_F(Engines, AFullContextEndsWithLength) {
   EXPECT_TRUE(out.last.max_tokens_clamped);
   const auto refused = engine->submit(request(128, 1), [](const Event&) {});
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().message,
-            "prompt is too long: 128 tokens > 128 maximum");
+  EXPECT_EQ(refused.error().message, "prompt is too long: 128 tokens > 128 maximum");
 }
 
 TEST_F(Engines, EndTokensEndARequestWithoutTheirText) {

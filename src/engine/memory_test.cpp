@@ -108,6 +108,30 @@ TEST(KvPlan, SharesTheBudgetWhenAllDoNotFit) {
   EXPECT_GT(plan->memory.kv_bytes, 39 * kMiB);
 }
 
+TEST(KvPlan, ThePrefixCacheGetsWhatWasAskedForAsFarAsItFits) {
+  KvPlanInput input = input_of(1000 * kMiB);
+  input.cache_tokens = 16384;
+  auto plan = plan_kv(input);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->sequences, 4);
+  // 512 blocks, and 8 snapshots of at most 3.
+  EXPECT_EQ(plan->blocks, (std::vector<int64_t>{4 * 256 + 512, 4 * 7 + 24}));
+  input.kv_budget_bytes = 80 * kMiB;  // the four contexts take 65.75 MiB
+  plan = plan_kv(input);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->sequences, 4);
+  EXPECT_LE(plan->memory.kv_bytes, 80 * kMiB);
+  EXPECT_GT(plan->memory.kv_bytes, 79 * kMiB);
+  // By default one more context, but not more than half of the rest.
+  input.cache_tokens = -1;
+  plan = plan_kv(input);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_GT(plan->blocks[0], 4 * 256);
+  EXPECT_LE(plan->memory.kv_bytes, 73 * kMiB);
+  input.kv_budget_bytes = 0;
+  EXPECT_EQ(plan_kv(input)->blocks[0], 5 * 256);
+}
+
 TEST(KvPlan, LowersTheModelsContextToWhatFits) {
   KvPlanInput input = input_of(1000 * kMiB);
   input.kv_budget_bytes = 4 * kMiB;

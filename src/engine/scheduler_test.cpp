@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "cache/kv_cache.h"
@@ -126,6 +127,100 @@ TEST(Scheduler, AChunkShrinksToTheBlocksThereAre) {
   EXPECT_EQ(out.picks[1].rows, (2 + 3 - 1) * 32 - 40);
 }
 
+TEST(Scheduler, AChunkEndsAtTheCutAndWithinItsTime) {
+  SchedulerState state = state_of({prefilling(1300, 64)});
+  state.sequences[0].cut = 192;
+  EXPECT_EQ(plan(kConfig, state).picks[0].rows, 128);
+  state.sequences[0].cut = 64;  // behind it
+  EXPECT_EQ(plan(kConfig, state).picks[0].rows, 512);
+  state.chunk_rows = 100;
+  EXPECT_EQ(plan(kConfig, state).picks[0].rows, 100);
+  state.chunk_rows = 1000;
+  EXPECT_EQ(plan(kConfig, state).picks[0].rows, 512);
+}
+
+TEST(Scheduler, AnAdoptedPrefixCountsForAdmission) {
+  // 100 tokens need four blocks; three are held already.
+  SequenceState adopted = waiting(100);
+  adopted.computed = 96;
+  adopted.covered_blocks = 3;
+  const StepPlan out = plan(kConfig, state_of({adopted}, 1));
+  ASSERT_EQ(out.picks.size(), 1u);
+  EXPECT_EQ(out.picks[0].rows, 4);
+  EXPECT_TRUE(out.picks[0].wants_logits);
+}
+
+TEST(Scheduler, PrefixesOfTheQueueAreDroppedBeforeAnybodyIsPreempted) {
+  SequenceState adopted = waiting(500);
+  adopted.computed = 64;
+  adopted.covered_blocks = 2;
+  const StepPlan out = plan(kConfig, state_of({decoding(65, 40), decoding(65, 3), adopted}, 0, 5));
+  EXPECT_EQ(out.dropped, std::vector<size_t>{2});
+  EXPECT_TRUE(out.preempted.empty());
+  EXPECT_EQ(out.picks.size(), 2u);
+  // Shared with others, so that nothing comes of it: then the least progress goes back.
+  SchedulerState shared = state_of({decoding(65, 40), decoding(65, 3), adopted}, 0, 5);
+  shared.freed = {2, 2, 0};
+  EXPECT_EQ(plan(kConfig, shared).dropped, std::vector<size_t>{2});
+  EXPECT_EQ(plan(kConfig, shared).preempted, std::vector<size_t>{1});
+}
+
+TEST(Scheduler, AHigherPriorityGoesAheadAndIsPreemptedLast) {
+  SchedulerState state = state_of({waiting(20), prefilling(2000, 512)});
+  EXPECT_EQ(plan(kConfig, state).picks[0].sequence, 1u);
+  state.sequences[0].priority = 1;
+  EXPECT_EQ(plan(kConfig, state).picks[0].sequence, 0u);
+
+  state = state_of({decoding(65, 3), decoding(65, 40), decoding(65, 20)}, 0);
+  state.sequences[0].priority = 1;
+  EXPECT_EQ(plan(kConfig, state).preempted, std::vector<size_t>{2});
+}
+
+TEST(Scheduler, PausedSequencesGetNoRowsAndTakeNoSlot) {
+  SchedulerConfig config = kConfig;
+  config.max_sequences = 1;
+  SchedulerState state = state_of({decoding(50), waiting(10)}, 1000, 99);
+  EXPECT_EQ(plan(config, state).picks.size(), 1u);
+  state.sequences[0].paused = true;
+  const StepPlan out = plan(config, state);
+  ASSERT_EQ(out.picks.size(), 1u);
+  EXPECT_EQ(out.picks[0].sequence, 1u);
+  // Resumed while another has its slot: one of them gets rows, in order of admission.
+  state = state_of({decoding(50), decoding(60)}, 1000, 99);
+  ASSERT_EQ(plan(config, state).picks.size(), 1u);
+  EXPECT_EQ(plan(config, state).picks[0].sequence, 0u);
+  // All paused: nothing to do, and nobody's fault.
+  state.sequences[0].paused = state.sequences[1].paused = true;
+  EXPECT_TRUE(plan(config, state).picks.empty());
+  EXPECT_FALSE(plan(config, state).stuck);
+}
+
+TEST(Scheduler, PausedSequencesGiveTheirBlocksToThoseThatRunOrWait) {
+  SchedulerState state = state_of({decoding(65, 3), decoding(65, 40)}, 0);
+  state.sequences[1].paused = true;
+  EXPECT_EQ(plan(kConfig, state).preempted, std::vector<size_t>{1});
+
+  // 100 tokens need four blocks, two are free and the paused one has two.
+  state = state_of({decoding(65, 3), waiting(100)}, 2);
+  state.sequences[0].paused = true;
+  const StepPlan out = plan(kConfig, state);
+  EXPECT_EQ(out.preempted, std::vector<size_t>{0});
+  EXPECT_TRUE(out.picks.empty());
+  EXPECT_FALSE(out.stuck);
+  // Where that would not help, it keeps them.
+  state.groups[0].available = 1;
+  EXPECT_EQ(plan(kConfig, state).preempted, std::vector<size_t>{0}) << "nothing runs, so there is nothing else to try";
+  state.sequences.push_back(decoding(40));
+  state.held.push_back(2);
+  EXPECT_TRUE(plan(kConfig, state).preempted.empty());
+}
+
+TEST(Scheduler, OnlyWhatCannotFitAloneIsStuck) {
+  EXPECT_EQ(plan(kConfig, state_of({waiting(100)}, 3)).stuck, 0u);
+  EXPECT_FALSE(plan(kConfig, state_of({waiting(100)}, 4)).stuck);
+  EXPECT_FALSE(plan(kConfig, state_of({})).stuck);
+}
+
 // A small engine of counters: whatever arrives, all invariants hold and everything finishes.
 TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
   std::mt19937_64 random(1);
@@ -148,6 +243,7 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
     };
     std::vector<Running> sequences;
     int64_t to_come = 20, since = 0, starving = 0;
+    const bool pauses = run % 2 == 1;
     for (int64_t step = 0; to_come > 0 || !sequences.empty(); ++step) {
       ASSERT_LT(step, 100000) << "no progress";
       if (to_come > 0 && (sequences.empty() || random() % 10 == 0)) {
@@ -155,6 +251,8 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
         sequences.push_back({waiting(prompt), prompt + 1 + static_cast<int64_t>(random() % 50), {}});
         --to_come;
       }
+      for (Running& sequence : sequences)
+        if (pauses && random() % 8 == 0) sequence.state.paused = random() % 2 == 0;
       SchedulerState state;
       for (const Running& sequence : sequences) {
         state.sequences.push_back(sequence.state);
@@ -170,7 +268,11 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
       state.steps_since_prefill = since;
       const StepPlan out = plan(config, state);
       since = out.steps_since_prefill;
-      ASSERT_FALSE(out.picks.empty());
+      ASSERT_FALSE(out.stuck);
+      ASSERT_TRUE(pauses || !out.picks.empty());
+      const bool any_awake = std::any_of(sequences.begin(), sequences.end(),
+                                         [](const Running& sequence) { return !sequence.state.paused; });
+      ASSERT_TRUE(!any_awake || out.gave_back() || !out.picks.empty());
 
       for (const size_t i : out.preempted) {
         cache.release(sequences[i].blocks);
@@ -180,6 +282,7 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
       int64_t rows = 0, chunks = 0;
       for (const Pick& pick : out.picks) {
         SequenceState& sequence = sequences[pick.sequence].state;
+        ASSERT_FALSE(sequence.paused);
         rows += pick.rows;
         chunks += sequence.stage != Stage::kDecode;
         ASSERT_GE(pick.rows, 1);
@@ -192,7 +295,7 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
       ASSERT_LE(static_cast<int64_t>(out.picks.size()), config.max_sequences);
       // A sequence under prefill gets a chunk after at most grant_interval steps, or is preempted.
       bool parked = false;
-      for (const Running& sequence : sequences) parked |= sequence.state.stage == Stage::kPrefill;
+      for (const Running& sequence : sequences) parked |= !pauses && sequence.state.stage == Stage::kPrefill;
       starving = parked && chunks == 0 ? starving + 1 : 0;
       ASSERT_LE(starving, config.grant_interval);
 
