@@ -48,6 +48,7 @@ Status check_options(const LoadOptions& options) {
   VEDETTE_RETURN_IF_ERROR(at_least("max_waiting", options.max_waiting, 0));
   VEDETTE_RETURN_IF_ERROR(at_least("cache_tokens", options.cache_tokens, -1));
   VEDETTE_RETURN_IF_ERROR(at_least("snapshot_interval", options.snapshot_interval, 1));
+  VEDETTE_RETURN_IF_ERROR(at_least("prefix_cache_tokens", options.prefix_cache_tokens, 0));
   VEDETTE_RETURN_IF_ERROR(at_least("kv_budget_bytes", options.kv_budget_bytes, 0));
   return at_least("max_logit_rows", options.max_logit_rows, 0);
 }
@@ -196,6 +197,8 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
   loaded.config.max_waiting = options.max_waiting;
   loaded.config.prefix_cache = options.prefix_cache;
   loaded.config.snapshot_interval = options.snapshot_interval;
+  loaded.config.prefix_cache_tokens = options.prefix_cache_tokens;
+  loaded.config.chunk_ms = options.chunk_ms;
   // A light copy: the path and what keeps the mappings.
   weights::Checkpoint mapped;
   mapped.path = checkpoint.path;

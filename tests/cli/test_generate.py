@@ -117,7 +117,7 @@ def test_a_prompt_beyond_the_context(vedette, smollm2):
     result = vedette("generate", "-m", smollm2, "-f", "long.txt", "-q")
     assert result.code == 1
     line = result.error_line()
-    assert "prompt is too long" in line and "8191" in line
+    assert "prompt is too long" in line and "8192 maximum" in line
     result = vedette("generate", "-m", smollm2, "-p", "word " * 100, "--ctx-size", "64", "-q")
     assert "prompt is too long" in result.error_line()
 
