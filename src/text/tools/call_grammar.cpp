@@ -1,5 +1,7 @@
 #include "text/tools/call_grammar.h"
 
+#include <algorithm>
+
 #include "text/tools/typed_value.h"
 
 namespace vedette::text {
@@ -13,10 +15,69 @@ std::string lark_mark(std::string_view mark, std::span<const std::string> specia
     if (token != mark) continue;
     const bool bracketed = mark.size() > 2 && mark.front() == '<' && mark.back() == '>' && mark[1] != '[' &&
                            mark.find_first_of("<> \t\n", 1) == mark.size() - 1;
-    if (bracketed) return std::string(mark);
-    return mark.front() == '[' ? "<" + std::string(mark) + ">" : "<[" + std::string(mark) + "]>";
+    return bracketed ? std::string(mark) : "<[" + std::string(mark) + "]>";
   }
   return lark_text(mark);
+}
+
+std::string lark_marked(std::string_view text, std::span<const std::string> special) {
+  std::string out;
+  size_t plain = 0;
+  for (size_t at = 0; at <= text.size();) {
+    const std::string* found = nullptr;
+    for (const std::string& mark : special) {
+      const bool here = !mark.empty() && text.substr(at).starts_with(mark);
+      if (here && (found == nullptr || mark.size() > found->size())) found = &mark;
+    }
+    if (found == nullptr && at < text.size()) {
+      ++at;
+      continue;
+    }
+    if (at > plain) out += lark_text(text.substr(plain, at - plain)) + " ";
+    if (found == nullptr) break;
+    out += lark_mark(*found, special) + " ";
+    at += found->size();
+    plain = at;
+  }
+  return out;
+}
+
+namespace {
+
+// The end of the string, regular expression or token reference that begins at `at`; at + 1 where none does.
+size_t lexeme_end(std::string_view grammar, size_t at) {
+  const char c = grammar[at];
+  if (grammar.substr(at).starts_with("<[")) {
+    const size_t end = grammar.find("]>", at);
+    return end == grammar.npos ? at + 1 : end + 2;
+  }
+  if (c == '<') {
+    const size_t end = grammar.find_first_of("<> \t\n", at + 1);
+    return end != grammar.npos && grammar[end] == '>' ? end + 1 : at + 1;
+  }
+  if (c != '"' && c != '/') return at + 1;
+  size_t end = at + 1;
+  while (end < grammar.size() && grammar[end] != c) end += grammar[end] == '\\' ? 2 : 1;
+  return std::min(end + 1, grammar.size());
+}
+
+}  // namespace
+
+std::string resolve_marks(std::string_view grammar, const std::function<int32_t(std::string_view text)>& token_id) {
+  std::string out;
+  for (size_t at = 0; at < grammar.size();) {
+    const size_t end = lexeme_end(grammar, at);
+    const std::string_view lexeme = grammar.substr(at, end - at);
+    at = end;
+    const bool reference = lexeme.starts_with("<[") && lexeme.ends_with("]>");
+    const std::string_view name = reference ? lexeme.substr(2, lexeme.size() - 4) : std::string_view();
+    if (name.find_first_not_of("0123456789-,^*") == name.npos) {
+      out += lexeme;
+    } else {
+      out += "<[" + std::to_string(token_id(name)) + "]>";
+    }
+  }
+  return out;
 }
 
 std::string lark_json(const Json& schema, const Json* root) {
@@ -106,7 +167,7 @@ std::vector<ParameterRule> parameter_rules(const ToolSpec& tool, size_t n, std::
       rules += rule + "_text: /(.|\\n)*/\n";
     } else {
       rules += rule + ": " + open + " " + rule + "_text " + marks.after_text + "\n";
-      rules += rule + "_text[lazy]: /(.|\\n)*" + marks.close_regex + "/\n";
+      rules += rule + (marks.lazy ? "_text[lazy]" : "_text") + ": /(.|\\n)*" + marks.close_regex + "/\n";
     }
   }
   return parameters;

@@ -13,9 +13,13 @@ namespace vedette::text {
 
 // A Lark string.
 std::string lark_text(std::string_view text);
-// A mark: a token reference where it is a special token, else a Lark string. A token whose text is not <..> itself is
-// referred to as <[text]>, which the compiler of grammars resolves to its id.
+// A mark: a token reference where it is a special token, else a Lark string. A token whose text is not of the form
+// <..> is referred to as <[text]>, which resolve_marks turns into its id.
 std::string lark_mark(std::string_view mark, std::span<const std::string> special);
+// A text in which marks may stand: strings and token references, one after the other.
+std::string lark_marked(std::string_view text, std::span<const std::string> special);
+// A grammar with every <[text]> replaced by <[id]>; token_id gives the id of a special token's text. Before compiling.
+std::string resolve_marks(std::string_view grammar, const std::function<int32_t(std::string_view text)>& token_id);
 // "%json {..}" for the schema; null stands for any object. root: where $defs come from.
 std::string lark_json(const Json& schema, const Json* root = nullptr);
 
@@ -36,6 +40,7 @@ struct ParameterForm {
   std::string open = {};         // before the value
   std::string close = {};        // after it
   std::string close_regex = {};  // a regular expression of the mark that ends a free string; empty: close is a token
+  bool lazy = true;              // close_regex ends the string where it first matches, else a token after it does
   std::string after_text = {};   // what follows that mark
   std::string text_open = {};    // what stands before a free string, after open
   std::string text_close = {};   // a token after a free string where it differs from close

@@ -35,23 +35,22 @@ class Dsml final : public ToolSyntax {
   }
   std::string call_grammar(std::span<const ToolSpec> tools, const ToolChoice& choice,
                            std::span<const std::string> special) const override {
-    const std::string mark = lark_mark("｜DSML｜", special);
-    const auto tag = [&](std::string_view open, std::string_view rest) {
-      return lark_text(open) + " " + mark + " " + lark_text(rest) + " ";
-    };
-    const bool token = mark.front() == '<';
-    return call_rules(tools, choice, {.open = tag("<", "function_calls>\n"), .close = tag("</", "function_calls>")},
+    const auto marked = [&](const std::string& text) { return lark_marked(text, special); };
+    const bool token = marked("｜DSML｜").front() == '<';
+    return call_rules(tools, choice,
+                      {.open = marked("<｜DSML｜function_calls>\n"), .close = marked("</｜DSML｜function_calls>")},
                       [&](const ToolSpec& tool, size_t n, std::string& rules) {
                         const auto parameters = parameter_rules(tool, n, rules, [&](const std::string& name) {
-                          return ParameterForm{.open = tag("<", "parameter name=\"" + name + "\""),
-                                               .close = tag("</", "parameter>\n"),
-                                               .close_regex = token ? "" : "<\\/｜DSML｜parameter>",
-                                               .after_text = lark_text("\n"),
+                          return ParameterForm{.open = marked("<｜DSML｜parameter name=\"" + name + "\""),
+                                               .close = marked("</｜DSML｜parameter>\n"),
+                                               .close_regex = token ? R"(<\/)" : R"(<\/｜DSML｜parameter>)",
+                                               .lazy = !token,
+                                               .after_text = marked(token ? "｜DSML｜parameter>\n" : "\n"),
                                                .text_open = lark_text(" string=\"true\">"),
                                                .json_open = lark_text(" string=\"false\">")};
                         });
-                        return tag("<", "invoke name=\"" + tool.name + "\">\n") + in_sequence(parameters) +
-                               tag("</", "invoke>\n");
+                        return marked("<｜DSML｜invoke name=\"" + tool.name + "\">\n") + in_sequence(parameters) +
+                               marked("</｜DSML｜invoke>\n");
                       });
   }
 };

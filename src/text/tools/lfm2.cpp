@@ -20,7 +20,9 @@ class Lfm2 final : public ToolSyntax {
  public:
   const char* name() const override { return "lfm2"; }
   bool spoken_by(std::string_view source) const override {
-    return source.find(kOpen) != std::string_view::npos || source.find("<|tool_list_start|>") != std::string_view::npos;
+    return source.find(kOpen) != std::string_view::npos ||
+           source.find("<|tool_list_start|>") != std::string_view::npos ||
+           source.find("List of tools: [") != std::string_view::npos;
   }
   std::span<const std::string_view> markers() const override { return kMarkers; }
   std::unique_ptr<ToolCallParser> parser(std::vector<ToolSpec> tools) const override {

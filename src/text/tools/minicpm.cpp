@@ -32,19 +32,20 @@ class MiniCpm final : public ToolSyntax {
     return std::make_unique<XmlCallParser>(std::move(tools), form());
   }
   std::string call_grammar(std::span<const ToolSpec> tools, const ToolChoice& choice,
-                           std::span<const std::string>) const override {
-    return call_rules(tools, choice, {.between = lark_text("\n")},
-                      [](const ToolSpec& tool, size_t n, std::string& rules) {
-                        const auto parameters = parameter_rules(tool, n, rules, [](const std::string& name) {
-                          return ParameterForm{.open = lark_text("<param name=\"" + name + "\">"),
-                                               .close = lark_text("</param>"),
-                                               .close_regex = R"(\]\]><\/param>)",
-                                               .text_open = lark_text("<![CDATA["),
-                                               .text_close = lark_text("]]>")};
-                        });
-                        return lark_text("<function name=\"" + tool.name + "\">") + " " + in_sequence(parameters) +
-                               lark_text("</function>");
-                      });
+                           std::span<const std::string> special) const override {
+    const auto marked = [&](const std::string& text) { return lark_marked(text, special); };
+    return call_rules(
+        tools, choice, {.between = lark_text("\n")}, [&](const ToolSpec& tool, size_t n, std::string& rules) {
+          const auto parameters = parameter_rules(tool, n, rules, [&](const std::string& name) {
+            return ParameterForm{.open = marked("<param name=\"" + name + "\">"),
+                                 .close = marked("</param>"),
+                                 .close_regex = R"(\]\]>)",
+                                 .after_text = marked("</param>"),
+                                 .text_open = lark_text("<![CDATA["),
+                                 .text_close = lark_text("]]>")};
+          });
+          return marked("<function name=\"" + tool.name + "\">") + in_sequence(parameters) + marked("</function>");
+        });
   }
 };
 
