@@ -35,11 +35,9 @@ TEST_F(Requests, WhatCanNeverRunIsRefused) {
   GenerateRequest request;
   expect_refused(request, "prompt", "prompt is empty: at least one token is needed");
   request.prompt.assign(64, 1);
-  expect_refused(request, "prompt",
-                 "prompt is too long: 64 tokens > 64 maximum");
+  expect_refused(request, "prompt", "prompt is too long: 64 tokens > 64 maximum");
   request.prompt.assign(1000, 1);
-  expect_refused(request, "prompt",
-                 "prompt is too long: 1000 tokens > 64 maximum");
+  expect_refused(request, "prompt", "prompt is too long: 1000 tokens > 64 maximum");
   request.prompt = {1, 320};
   expect_refused(request, "prompt", "prompt[1] is token id 320, must be from 0 to 319");
   request = good();
