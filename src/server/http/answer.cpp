@@ -27,7 +27,7 @@ class Handle final : public Responder {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  void send(HttpResponse response) override { answer_->send(std::move(response)); }
+  void send(HttpResponse response) override { answer_->send(response); }
   void begin_stream(int status, std::string_view content_type, const HeaderList& headers) override {
     answer_->begin_stream(status, content_type, headers);
   }
@@ -49,12 +49,12 @@ std::shared_ptr<Responder> make_responder(std::shared_ptr<Answer> answer) {
   return std::make_shared<Handle>(std::move(answer));
 }
 
-void Answer::send(HttpResponse response) {
+void Answer::send(const HttpResponse& response) {
   const std::lock_guard lock(mutex_);
-  send_locked(std::move(response));
+  send_locked(response);
 }
 
-void Answer::send_locked(HttpResponse response) {
+void Answer::send_locked(const HttpResponse& response) {
   if (lost_ || state_ != State::kNew) return;
   make_head(response.status, response.content_type, response.headers, response.body.size());
   if (body_allowed_) pending_ += response.body;

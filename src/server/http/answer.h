@@ -24,7 +24,7 @@ class Answer {
       : form_(form), closing_(&closing), wake_(std::move(wake)) {}
 
   // The handler's side, as Responder has it.
-  void send(HttpResponse response);
+  void send(const HttpResponse& response);
   void begin_stream(int status, std::string_view content_type, const HeaderList& headers);
   void write(std::string_view chunk);
   void end();
@@ -59,7 +59,7 @@ class Answer {
   void make_head(int status, std::string_view content_type, const HeaderList& headers, std::optional<size_t> length);
   void queue_changed();
   void wake_connection();
-  void send_locked(HttpResponse response);
+  void send_locked(const HttpResponse& response);
 
   mutable std::mutex mutex_;
   AnswerForm form_;

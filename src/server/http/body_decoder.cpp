@@ -80,12 +80,11 @@ class ZlibDecoder final : public BodyDecoder {
       if (auto problem = append({block.data(), block.size() - stream_.avail_out})) return problem;
       if (code == Z_STREAM_END) {
         ended_ = true;
-      } else if (code == Z_BUF_ERROR) {
-        return {};  // needs more input
-      } else if (code != Z_OK) {
+      } else if (code == Z_OK || code == Z_BUF_ERROR) {
+        // Room is left in the block: all input was used.
+        if (code == Z_BUF_ERROR || (stream_.avail_in == 0 && stream_.avail_out > 0)) return {};
+      } else {
         return corrupt(name(), stream_.msg != nullptr ? stream_.msg : "its data is not valid");
-      } else if (stream_.avail_in == 0 && stream_.avail_out > 0) {
-        return {};
       }
     }
   }

@@ -103,7 +103,7 @@ class Stream {
   awaitable<void> end_writing() {
     if (tls_) co_await tls_->async_shutdown(kDone);
     error_code ignored;
-    socket_.shutdown(Socket::shutdown_send, ignored);
+    ignored = socket_.shutdown(Socket::shutdown_send, ignored);
   }
 
   // The peer has closed its side, even though there are bytes left to read.
@@ -114,7 +114,7 @@ class Stream {
 
   void close() {
     error_code ignored;
-    socket_.close(ignored);
+    ignored = socket_.close(ignored);
   }
 
  private:
@@ -152,7 +152,7 @@ class ClientConnection final : public Connection, public std::enable_shared_from
   ClientConnection& operator=(const ClientConnection&) = delete;
 
   void start() {
-    spawn([](std::shared_ptr<ClientConnection> self) { return self->run(); });
+    spawn([](const std::shared_ptr<ClientConnection>& self) { return self->run(); });
   }
 
   void drain() override {
@@ -190,7 +190,7 @@ class ClientConnection final : public Connection, public std::enable_shared_from
       if (!agreed) cut();
     }
     if (!closed_) {
-      spawn([](std::shared_ptr<ClientConnection> self) { return self->pump(); });
+      spawn([](const std::shared_ptr<ClientConnection>& self) { return self->pump(); });
       while (co_await serve_one()) {
       }
       co_await linger();

@@ -40,14 +40,14 @@ Status load_certificate(asio::ssl::context& context, const HttpSettings& setting
     return invalid_request("--ssl-cert-file", "TLS needs both a certificate and a key file, only {} is given",
                            settings.key_file.empty() ? "the certificate" : "the key");
   error_code error;
-  context.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 | Context::no_tlsv1 |
-                          Context::no_tlsv1_1 | Context::no_compression,
-                      error);
-  context.use_certificate_chain_file(settings.certificate_file, error);
+  error = context.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 | Context::no_tlsv1 |
+                                  Context::no_tlsv1_1 | Context::no_compression,
+                              error);
+  error = context.use_certificate_chain_file(settings.certificate_file, error);
   if (error)
     return invalid_request("--ssl-cert-file", "{}: expected a PEM certificate chain: {}", settings.certificate_file,
                            error.message());
-  context.use_private_key_file(settings.key_file, Context::pem, error);
+  error = context.use_private_key_file(settings.key_file, Context::pem, error);
   if (error)
     return invalid_request("--ssl-key-file", "{}: expected the PEM key of {}: {}", settings.key_file,
                            settings.certificate_file, error.message());
@@ -92,7 +92,7 @@ struct HttpServer::Impl {
   void begin_stop() {
     for (Acceptor& acceptor : acceptors) {
       error_code ignored;
-      acceptor.close(ignored);
+      ignored = acceptor.close(ignored);
     }
     for_each_connection([](transport::Connection& connection) { connection.drain(); });
   }
