@@ -147,6 +147,7 @@ TEST(Http, SixtyFourConnectionsAtOnce) {
   std::latch ready(64);
   std::atomic<int> good = 0;
   std::vector<std::thread> threads;
+  threads.reserve(64);
   for (int t = 0; t < 64; ++t)
     threads.emplace_back([&, t] {
       RawClient client(server->port());
