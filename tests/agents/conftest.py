@@ -34,6 +34,12 @@ def call(name, **arguments):
     return "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
 
 
+def thought(*replies):
+    """The replies with reasoning before each."""
+    return [f"<think>\nStep {i} of my plan, which I take with care.\n</think>\n\n{reply}"
+            for i, reply in enumerate(replies)]
+
+
 def script(*replies):
     """The task's replies in order, the next task's answer, and a title for whatever else the agent asks."""
     return ([{"when": NEXT_TASK, "reply": NEXT_ANSWER}] + [{"when": "<tools>", "reply": reply} for reply in replies] +
@@ -57,7 +63,7 @@ class Workplace:
         self.home, self.folder = str(folder / "home"), str(folder / "work")
         os.makedirs(self.home)
         os.makedirs(self.folder)
-        self.notes = os.path.join(self.folder, "notes.txt")
+        self.notes, self.errors = os.path.join(self.folder, "notes.txt"), ""
         with open(self.notes, "w", encoding="utf-8") as file:
             file.write(BEFORE)
 
@@ -68,11 +74,12 @@ class Workplace:
             file.write(text)
 
     def run(self, command, environment, timeout=240):
-        """What the program printed; its exit code must be 0."""
+        """What the program printed on standard output; its exit code must be 0. `errors` has its standard error."""
         clean = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
         done = subprocess.run(command, cwd=self.folder, env=clean, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=timeout)
         assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        self.errors = done.stderr
         return done.stdout
 
     def read_notes(self):
@@ -87,12 +94,12 @@ def workplace(tmp_path):
 
 @pytest.fixture
 def recorded(agents, tiny_path, start_server):
-    """recorded(replies, change_billing=False): a recorder before a server of its own, with `replies` by script."""
+    """recorded(*replies, change_billing=False, **options of the server): a recorder before a server of its own."""
     recorders = []
 
-    def start(*replies, **options):
-        server = start_server(tiny_path, script(*replies), id="tiny")
-        recorders.append(Recorder(server.url, **options))
+    def start(*replies, change_billing=False, **options):
+        server = start_server(tiny_path, script(*replies), id="tiny", **options)
+        recorders.append(Recorder(server.url, change_billing))
         return recorders[-1]
 
     yield start

@@ -3,7 +3,7 @@
 import json
 import os
 
-from conftest import AFTER, ANSWER, NEXT_ANSWER, NEXT_TASK, TASK, call
+from conftest import AFTER, ANSWER, NEXT_ANSWER, NEXT_TASK, TASK, call, thought
 
 
 def check(recorder, turns, workplace, first, second):
@@ -15,6 +15,9 @@ def check(recorder, turns, workplace, first, second):
     assert len(turns) == 4, recorder.exchanges
     for exchange in turns[1:]:
         assert exchange.cached_share >= 0.95, turns
+    # The reply came back as it was made, with its reasoning.
+    seen = turns[0].report["prompt_tokens"] + turns[0].report["completion_tokens"]
+    assert turns[1].report["cache"]["matched_tokens"] >= seen - 1, turns
 
 
 class ClaudeCode:
@@ -36,8 +39,8 @@ class ClaudeCode:
 
     @staticmethod
     def replies(workplace):
-        return (call("Read", file_path=workplace.notes),
-                call("Edit", file_path=workplace.notes, old_string="apple", new_string="quince"), ANSWER)
+        return thought(call("Read", file_path=workplace.notes),
+                       call("Edit", file_path=workplace.notes, old_string="apple", new_string="quince"), ANSWER)
 
 
 def claude_code_completes(agents, recorder, workplace):
@@ -55,6 +58,16 @@ def test_claude_code(agents, recorded, workplace):
 def test_claude_code_with_another_billing_header_in_each_request(agents, recorded, workplace):
     recorder = recorded(*ClaudeCode.replies(workplace), change_billing=True)
     claude_code_completes(agents, recorder, workplace)
+
+
+def test_claude_code_compacts_a_conversation_that_is_too_long(agents, recorded, workplace):
+    outputs = [call("Bash", command=f"seq -s ' ' {i}00100 {i}00250") for i in range(1, 5)]
+    refused = "no reply: this prompt is too long"
+    recorder = recorded(*outputs, refused, "<summary>Much was counted.</summary>", ANSWER, ctx_size=16700)
+    assert ANSWER in ClaudeCode(agents, recorder, workplace).run(TASK)
+    asked = [exchange for exchange in recorder.exchanges if exchange.path.startswith("/v1/messages?")]
+    assert [exchange.status for exchange in asked] == [200, 200, 200, 200, 400, 200, 200], asked
+    assert "prompt is too long: " in asked[4].error
 
 
 CODEX_CONFIG = """\
@@ -79,20 +92,42 @@ END
 """
 
 
+class Codex:
+    def __init__(self, agents, recorder, workplace):
+        self.program = os.path.join(agents, "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex")
+        self.workplace = workplace
+        workplace.write_home(".codex/config.toml", CODEX_CONFIG.format(url=recorder.url))
+
+    def run(self, *arguments):
+        flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        command = [self.program, "exec", *arguments[:-1], *flags, arguments[-1]]
+        return self.workplace.run(command, {"VEDETTE_KEY": "any"})
+
+
 def test_codex(agents, recorded, workplace):
-    recorder = recorded(call("exec_command", cmd="cat notes.txt"), call("exec_command", cmd=PATCH), ANSWER)
-    workplace.write_home(".codex/config.toml", CODEX_CONFIG.format(url=recorder.url))
-    program = os.path.join(agents, "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex")
-    flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-    first = workplace.run([program, "exec", *flags, TASK], {"VEDETTE_KEY": "any"})
-    second = workplace.run([program, "exec", "resume", *flags, "--last", NEXT_TASK], {"VEDETTE_KEY": "any"})
+    recorder = recorded(*thought(call("exec_command", cmd="cat notes.txt"), call("exec_command", cmd=PATCH), ANSWER))
+    codex = Codex(agents, recorder, workplace)
+    first = codex.run(TASK)
+    second = codex.run("resume", "--last", NEXT_TASK)
     check(recorder, recorder.turns("exec_command"), workplace, first, second)
 
 
+def test_codex_with_two_calls_in_a_reply_and_a_call_of_a_namespace(agents, recorded, workplace):
+    both = [call("exec_command", cmd=f"touch {name}") for name in ("one", "two")]
+    recorder = recorded("Both at once.\n" + "\n".join(both), call("close_agent", target="nobody"), ANSWER)
+    assert ANSWER in Codex(agents, recorder, workplace).run(TASK)
+    assert set(os.listdir(workplace.folder)) == {"notes.txt", "one", "two"}
+    # Codex found the tool in its namespace, and the tool found no such agent.
+    assert "invalid agent id nobody" in workplace.errors
+    for exchange in recorder.turns("exec_command")[1:]:
+        assert exchange.cached_share >= 0.95, recorder.exchanges
+
+
 def test_opencode(agents, recorded, workplace):
-    recorder = recorded(call("read", filePath=workplace.notes),
-                        call("edit", filePath=workplace.notes, oldString="apple", newString="quince"), ANSWER)
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": recorder.url + "/v1"}, "models": {"tiny": {}}}
+    recorder = recorded(*thought(call("read", filePath=workplace.notes),
+                                 call("edit", filePath=workplace.notes, oldString="apple", newString="quince"), ANSWER))
+    provider = {"npm": "@ai-sdk/openai-compatible", "models": {"tiny": {}},
+                "options": {"baseURL": recorder.url + "/v1"}}
     workplace.write_home(".config/opencode/opencode.json",
                          json.dumps({"provider": {"vedette": provider}, "model": "vedette/tiny"}))
     program = os.path.join(agents, "opencode-linux-x64/bin/opencode")

@@ -8,14 +8,13 @@
 #include "server/dialects/openai.h"
 #include "server/fields.h"
 #include "server/prompt_builder.h"
+#include "server/thinking_signature.h"
 
 namespace vedette::server {
 namespace {
 
 using PartKind = text::MessagePart::Kind;
 
-// Reasoning is not signed here; the field must be there, and the same text comes back to us in the next turn.
-constexpr std::string_view kSignature = "vedette";
 constexpr std::string_view kKnown[] = {
     "model",    "messages",           "system",          "max_tokens",          "stream",
     "tools",    "tool_choice",        "thinking",        "output_config",       "output_format",
@@ -101,7 +100,8 @@ class MessagesWriter final : public AnswerWriter {
     Json content = Json::array();
     for (const AnswerItem& item : choice.items) {
       if (item.kind == AnswerItem::Kind::kReasoning)
-        content.push_back(thinking_block(shown(item.text), kSignature));
+        content.push_back(omit_thinking_ ? thinking_block("", thinking_signature(item.text))
+                                         : thinking_block(item.text, thinking_signature("")));
       else if (item.kind == AnswerItem::Kind::kContent)
         content.push_back(text_block(item.text));
       else
@@ -116,8 +116,8 @@ class MessagesWriter final : public AnswerWriter {
     return out;
   }
 
-  // message_start waits for the first event, which tells what the cache held; a ping goes out at once.
-  void begin(const JobStart&, std::string& out) override { keep_alive(out); }
+  // message_start waits for the first event, which tells what the cache held.
+  void begin(const JobStart&, std::string&) override {}
 
   void event(const JobEvent& event, const JobStart& start, std::string& out) override {
     if (!started_) {
@@ -160,10 +160,6 @@ class MessagesWriter final : public AnswerWriter {
 
  private:
   enum class Block : uint8_t { kNone, kThinking, kText, kCall };
-
-  std::string_view shown(const std::string& reasoning) const {
-    return omit_thinking_ ? std::string_view() : std::string_view(reasoning);
-  }
 
   static void send(std::string_view name, const Json& frame, std::string& out) { append_sse(out, name, frame.dump()); }
 
@@ -212,7 +208,8 @@ class MessagesWriter final : public AnswerWriter {
 
   void close_block(std::string& out) {
     if (open_ == Block::kNone) return;
-    if (open_ == Block::kThinking) delta("signature_delta", "signature", kSignature, out);
+    if (open_ == Block::kThinking) delta("signature_delta", "signature", thinking_signature(hidden_), out);
+    hidden_.clear();
     open_ = Block::kNone;
     Json frame = Json::object();
     frame.set("type", "content_block_stop");
@@ -224,7 +221,10 @@ class MessagesWriter final : public AnswerWriter {
     switch (part.kind) {
       case PartKind::kReasoning:
         if (open_ != Block::kThinking) open_block(Block::kThinking, thinking_block("", ""), out);
-        if (!omit_thinking_) delta("thinking_delta", "thinking", part.text, out);
+        if (omit_thinking_)
+          hidden_ += part.text;
+        else
+          delta("thinking_delta", "thinking", part.text, out);
         break;
       case PartKind::kContent:
         if (open_ != Block::kText) open_block(Block::kText, text_block(""), out);
@@ -247,6 +247,7 @@ class MessagesWriter final : public AnswerWriter {
   }
 
   const bool omit_thinking_;
+  std::string hidden_;  // reasoning of the open block that is not shown
   bool started_ = false;
   Block open_ = Block::kNone;
   int64_t index_ = 0;
@@ -374,6 +375,10 @@ class TurnReader {
       if (*type == "text" || *type == "thinking") {
         VEDETTE_ASSIGN_OR_RETURN(auto piece, fields.string(*type));
         if (!piece) return fields.wrong(*type, "a string");
+        if (*type == "thinking" && piece->empty()) {
+          VEDETTE_ASSIGN_OR_RETURN(auto signature, fields.string("signature"));
+          *piece = hidden_thinking(signature.value_or(""));
+        }
         std::string& into = *type == "text" ? text : reasoning;
         into += (into.empty() ? "" : "\n") + *piece;
       } else if (*type == "tool_use") {
