@@ -22,6 +22,7 @@ _harness = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_harness)
 smollm2_path, tiny_path, start_server = _harness.smollm2_path, _harness.tiny_path, _harness.start_server
 
+KEY = "key-of-this-test"
 TASK = "In the file notes.txt, replace the word apple by the word quince."
 NEXT_TASK = "Say once more what you changed."
 ANSWER = "The word apple in notes.txt is now quince."
@@ -98,7 +99,7 @@ def recorded(agents, tiny_path, start_server):
     recorders = []
 
     def start(*replies, change_billing=False, **options):
-        server = start_server(tiny_path, script(*replies), id="tiny", **options)
+        server = start_server(tiny_path, script(*replies), id="tiny", key=KEY, **options)
         recorders.append(Recorder(server.url, change_billing))
         return recorders[-1]
 

@@ -3,7 +3,7 @@
 import json
 import os
 
-from conftest import AFTER, ANSWER, NEXT_ANSWER, NEXT_TASK, TASK, call, thought
+from conftest import AFTER, ANSWER, KEY, NEXT_ANSWER, NEXT_TASK, TASK, call, thought
 
 
 def check(recorder, turns, workplace, first, second):
@@ -26,7 +26,7 @@ class ClaudeCode:
         self.workplace = workplace
         self.environment = {
             "ANTHROPIC_BASE_URL": recorder.url,
-            "ANTHROPIC_AUTH_TOKEN": "any",
+            "ANTHROPIC_AUTH_TOKEN": KEY,
             "ANTHROPIC_MODEL": "tiny",
             "ANTHROPIC_SMALL_FAST_MODEL": "tiny",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -101,7 +101,7 @@ class Codex:
     def run(self, *arguments):
         flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
         command = [self.program, "exec", *arguments[:-1], *flags, arguments[-1]]
-        return self.workplace.run(command, {"VEDETTE_KEY": "any"})
+        return self.workplace.run(command, {"VEDETTE_KEY": KEY})
 
 
 def test_codex(agents, recorded, workplace):
@@ -127,7 +127,7 @@ def test_opencode(agents, recorded, workplace):
     recorder = recorded(*thought(call("read", filePath=workplace.notes),
                                  call("edit", filePath=workplace.notes, oldString="apple", newString="quince"), ANSWER))
     provider = {"npm": "@ai-sdk/openai-compatible", "models": {"tiny": {}},
-                "options": {"baseURL": recorder.url + "/v1"}}
+                "options": {"baseURL": recorder.url + "/v1", "apiKey": KEY}}
     workplace.write_home(".config/opencode/opencode.json",
                          json.dumps({"provider": {"vedette": provider}, "model": "vedette/tiny"}))
     program = os.path.join(agents, "opencode-linux-x64/bin/opencode")
