@@ -59,7 +59,7 @@ class Vocabulary {
         length = mark.size();
       }
       if (vt_matcher_consume(matcher, token, &error) != kVtOk)
-        wrong = "refused at " + std::to_string(at) + ": " + std::string(text.substr(at, 30)) + "\n" + lark;
+        wrong = taken(error) + " at " + std::to_string(at) + ": " + std::string(text.substr(at, 30)) + "\n" + lark;
       at += length;
     }
     if (wrong.empty()) {
