@@ -2,10 +2,12 @@
 // chunking, the batch, the thread count and the instruction set, they are equal bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
-#include <random>
+#include <stdexcept>
 
+#include "base/property_test.h"
 #include "engine/evaluate.h"
 #include "engine/request.h"
 #include "engine/runner.h"
@@ -17,6 +19,12 @@ namespace {
 using test::DecoderOptions;
 using test::StoredAs;
 using test::TestModel;
+using vedette::test::between;
+using vedette::test::bits;
+using vedette::test::check_property;
+using vedette::test::list_of;
+using vedette::test::require;
+using vedette::test::token_ids;
 
 using Logits = std::vector<std::vector<float>>;  // [row, vocabulary]
 
@@ -26,7 +34,7 @@ Logits run_alone(models::Decoder& decoder, const std::vector<int32_t>& ids, int 
     rows.emplace_back(logits.begin(), logits.end());
     return ok_status();
   });
-  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
+  if (!status.ok()) throw std::runtime_error(status.error().message);
   return rows;
 }
 
@@ -55,21 +63,25 @@ Logits run_alone(models::Decoder& decoder, const std::vector<int32_t>& ids, int 
   return ::testing::AssertionSuccess();
 }
 
-// Variants of one decoder that must not change a bit. The portable kernels are slow: they run the first
-// `portable_rows` rows, which by the same contract do not depend on the rest.
-void expect_same_everywhere(const TestModel& model, DecoderOptions options, const std::vector<int32_t>& ids,
-                            size_t portable_rows, std::mt19937_64& random) {
+// Variants of one decoder that must not change a bit, over drawn chunk sizes, thread counts and states of the K/V
+// pages. The portable kernels are slow: they run the first `portable_rows` rows, which by the same contract do not
+// depend on the rest.
+void require_same_everywhere(const TestModel& model, DecoderOptions options, const std::vector<int32_t>& ids,
+                             size_t portable_rows) {
   options.isa = ops::cpu::available_isas().back();
   const Logits expected = run_alone(*test::load(model, options), ids, static_cast<int>(ids.size()));
-  ASSERT_TRUE(sane(expected));
+  require(sane(expected));
   const auto check = [&](ops::cpu::Isa isa, int threads, size_t rows, size_t most) {
     options.isa = isa;
     options.threads = threads;
-    const int chunk = 1 + static_cast<int>(random() % most);
+    const auto decoder = test::load(model, options);
+    const std::string where = std::string(ops::cpu::to_string(isa)) + ", " + std::to_string(threads) + " threads";
+    const int chunk = *between(1, static_cast<int>(most)).as(where + ": rows of a step");
+    const auto before = *token_ids(1, 24, model.spec.vocab_size).as(where + ": what the pages hold before");
+    run_alone(*decoder, before, 24);
     const std::vector<int32_t> run(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(rows));
     const Logits first(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(rows));
-    EXPECT_TRUE(same_bits(first, run_alone(*test::load(model, options), run, chunk)))
-        << ops::cpu::to_string(isa) << " threads " << threads << " chunk " << chunk;
+    require(same_bits(first, run_alone(*decoder, run, chunk)), where);
   };
   for (const ops::cpu::Isa isa : ops::cpu::available_isas()) {
     if (isa == ops::cpu::Isa::kPortable) {
@@ -77,19 +89,39 @@ void expect_same_everywhere(const TestModel& model, DecoderOptions options, cons
       continue;
     }
     check(isa, 1, ids.size(), 5);
-    check(isa, 2, ids.size(), ids.size());
+    check(isa, *between(2, 3).as("threads"), ids.size(), ids.size());
   }
+}
+
+// Sizes that the scheme can store and that are no multiple of a tile where they need not be.
+test::ModelShape draw_shape(const StoredAs& stored) {
+  const int64_t block = test::block_of(stored);
+  const auto blocks = [block](int64_t least, int64_t most) {
+    return between((least + block - 1) / block, std::max((least + block - 1) / block, most / block));
+  };
+  test::ModelShape shape;
+  shape.vocab_size = 16 * *between<int64_t>(17, 21).as("whole tiles of the vocabulary") +
+                     *between<int64_t>(1, 15).as("vocabulary beyond whole tiles");
+  shape.hidden = block * *blocks(190, 256).as("hidden size in blocks");
+  shape.intermediate = block * *blocks(190, 256).as("intermediate size in blocks");
+  // A product's columns: all heads together fill blocks.
+  const int64_t step = std::max<int64_t>(2, block / shape.n_heads);
+  shape.head_dim = step * *between((32 + step - 1) / step, 64 / step).as("head size in steps");
+  shape.n_kv_heads = int64_t{1} << *between(0, 2).as("log2 of the K/V heads");
+  shape.window = *between(1, 40).as("window");
+  return shape;
 }
 
 class EveryScheme : public ::testing::TestWithParam<std::tuple<StoredAs, ops::Compute>> {};
 
 TEST_P(EveryScheme, ChunksThreadsAndInstructionSets) {
   const auto& [stored, compute] = GetParam();
-  const TestModel model = test::random_model(stored);
-  std::mt19937_64 random(17);
-  // 3 pages, past the window.
-  const auto ids = test::random_ids(70 + random() % 30, model.spec.vocab_size, random());
-  expect_same_everywhere(model, {.compute = compute, .isa = {}, .context = 128, .chunk = 128}, ids, 40, random);
+  check_property("", 1, [stored = stored, compute = compute] {
+    const TestModel model = test::random_model(stored, *bits().as("weights"), draw_shape(stored));
+    // 3 pages, past the window.
+    const auto ids = *token_ids(66, 90, model.spec.vocab_size).as("prompt");
+    require_same_everywhere(model, {.compute = compute, .isa = {}, .context = 128, .chunk = 128}, ids, 40);
+  });
 }
 
 std::string scheme_name(const ::testing::TestParamInfo<std::tuple<StoredAs, ops::Compute>>& info) {
@@ -107,44 +139,45 @@ INSTANTIATE_TEST_SUITE_P(RowInvariance, EveryScheme,
 
 // More than 3 attention splits of 256 tokens; every K/V type.
 TEST(RowInvariance, LongPrompts) {
-  std::mt19937_64 random(23);
   const ops::DType types[] = {ops::DType::kF16, ops::DType::kF32, ops::DType::kBF16};
   const ops::Compute computes[] = {ops::Compute::kI8, ops::Compute::kF32, ops::Compute::kI16};
   const TestModel model = test::random_model({ops::Scheme::kQ4_1, 0, 0});
-  const auto ids = test::random_ids(830, model.spec.vocab_size, 5);
-  for (int i = 0; i < 3; ++i) {
-    DecoderOptions options{.compute = computes[i], .isa = {}, .kv_type = types[i]};
-    const Logits expected = run_alone(*test::load(model, options), ids, 1000);
-    ASSERT_TRUE(sane(expected));
-    options.threads = 2;
-    options.chunk = 1 + static_cast<int64_t>(random() % 300);
-    const auto decoder = test::load(model, options);
-    EXPECT_TRUE(same_bits(expected, run_alone(*decoder, ids, static_cast<int>(options.chunk)))) << options.chunk;
-  }
+  for (int i = 0; i < 3; ++i)
+    check_property(ops::to_string(types[i]), 1, [&] {
+      const auto ids = *token_ids(790, 840, model.spec.vocab_size).as("prompt");
+      DecoderOptions options{.compute = computes[i], .isa = {}, .kv_type = types[i]};
+      const Logits expected = run_alone(*test::load(model, options), ids, 1000);
+      require(sane(expected));
+      options.threads = 2;
+      options.chunk = *between<int64_t>(1, 300).as("rows of a step");
+      require(same_bits(expected, run_alone(*test::load(model, options), ids, static_cast<int>(options.chunk))));
+    });
 }
 
 // Running on the stored layout gives what the re-packed one gives.
 TEST(RowInvariance, InPlaceWeights) {
-  for (const StoredAs& stored : test::every_scheme()) {
-    const TestModel model = test::random_model(stored, 3);
-    const auto ids = test::random_ids(12, model.spec.vocab_size, 5);
-    DecoderOptions options{.isa = {}, .context = 64, .chunk = 64};
-    const Logits expected = run_alone(*test::load(model, options), ids, 12);
-    options.repack = false;
-    EXPECT_TRUE(same_bits(expected, run_alone(*test::load(model, options), ids, 5))) << test::name_of(stored);
-  }
+  for (const StoredAs& stored : test::every_scheme())
+    check_property(test::name_of(stored), 1, [&] {
+      const TestModel model = test::random_model(stored, *bits().as("weights"), draw_shape(stored));
+      const auto ids = *token_ids(8, 16, model.spec.vocab_size).as("prompt");
+      DecoderOptions options{.isa = {}, .context = 64, .chunk = 64};
+      const Logits expected = run_alone(*test::load(model, options), ids, 16);
+      options.repack = false;
+      const int chunk = *between(1, 12).as("rows of a step");
+      require(same_bits(expected, run_alone(*test::load(model, options), ids, chunk)));
+    });
 }
 
 class Fixture : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Fixture, LongRandomPrompts) {
   const TestModel model = test::fixture(GetParam());
-  std::mt19937_64 random(29);
   // Weights are bfloat16, so i16 would repeat the arithmetic of f32.
-  for (const ops::Compute compute : {ops::Compute::kI8, ops::Compute::kF32}) {
-    const auto ids = test::random_ids(780 + random() % 40, model.spec.vocab_size, random());
-    expect_same_everywhere(model, {.compute = compute, .isa = {}}, ids, 280, random);
-  }
+  for (const ops::Compute compute : {ops::Compute::kI8, ops::Compute::kF32})
+    check_property(ops::to_string(compute), 1, [&] {
+      const auto ids = *token_ids(780, 820, model.spec.vocab_size).as("prompt");
+      require_same_everywhere(model, {.compute = compute, .isa = {}}, ids, 280);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(RowInvariance, Fixture, ::testing::Values("gemma3", "mistral", "gemma2", "phi3"),
@@ -158,6 +191,14 @@ struct Request {
   std::map<int64_t, std::vector<float>> logits;  // by the position they were drawn for
 };
 
+// How rapidcheck prints a case.
+void showValue(const Request& request, std::ostream& out) {
+  const sampling::SamplingParams& sampling = request.request.sampling;
+  out << "{prompt of " << request.request.prompt.size() << ", max_tokens " << request.request.max_tokens
+      << ", temperature " << sampling.temperature << ", top_k " << sampling.top_k << ", repetition_penalty "
+      << sampling.repetition_penalty << ", seed " << sampling.seed.value_or(0) << ", step " << request.arrives << "}";
+}
+
 void run_batch(models::Decoder& decoder, const SchedulerConfig& config, std::vector<Request>& requests,
                int64_t* preemptions = nullptr) {
   Runner runner(decoder, config);
@@ -166,7 +207,7 @@ void run_batch(models::Decoder& decoder, const SchedulerConfig& config, std::vec
   });
   size_t next = 0, finished = 0;
   for (int64_t step = 0; finished < requests.size(); ++step) {
-    ASSERT_LT(step, 100000) << "no progress";
+    if (step >= 100000) throw std::runtime_error("no progress");
     for (; next < requests.size() && requests[next].arrives <= step; ++next) {
       Request& request = requests[next];
       auto sequence =
@@ -177,7 +218,7 @@ void run_batch(models::Decoder& decoder, const SchedulerConfig& config, std::vec
                           EXPECT_FALSE(event.error) << event.error->message;
                         },
                         {decoder.spec().vocab_size, 1024, {}, nullptr});
-      ASSERT_TRUE(sequence.ok()) << sequence.error().message;
+      if (!sequence.ok()) throw std::runtime_error(sequence.error().message);
       (*sequence)->id = next;
       runner.add(std::move(*sequence));
     }
@@ -186,72 +227,92 @@ void run_batch(models::Decoder& decoder, const SchedulerConfig& config, std::vec
   if (preemptions) *preemptions += runner.preemptions();
 }
 
-std::vector<Request> random_requests(size_t n, int64_t vocab_size, std::mt19937_64& random) {
-  std::vector<Request> requests(n);
+// most_prompt, least_tokens to most_tokens: of the prompt, and to generate.
+rc::Gen<Request> any_request(int64_t vocab_size, size_t most_prompt, int64_t least_tokens, int64_t most_tokens) {
+  using rc::gen::set;
+  const auto sampling = rc::gen::build<sampling::SamplingParams>(
+      set(&sampling::SamplingParams::temperature, rc::gen::element(0.0, 1.0)),
+      set(&sampling::SamplingParams::top_k, rc::gen::element<int64_t>(0, 20, 40)),
+      set(&sampling::SamplingParams::repetition_penalty, rc::gen::element(1.0, 1.2)),
+      set(&sampling::SamplingParams::seed, rc::gen::cast<std::optional<uint64_t>>(bits())));
+  return rc::gen::build<Request>(
+      set(&Request::request,
+          rc::gen::build<GenerateRequest>(set(&GenerateRequest::prompt, token_ids(1, most_prompt, vocab_size)),
+                                          set(&GenerateRequest::max_tokens, between(least_tokens, most_tokens)),
+                                          set(&GenerateRequest::sampling, sampling))),
+      set(&Request::arrives, between<int64_t>(0, 3)));  // after the one before
+}
+
+// Requests that come one after another; fewer are simpler.
+std::vector<Request> draw_requests(size_t least, size_t most, int64_t vocab_size) {
+  const auto any = list_of(between<size_t>(least, most, 1), any_request(vocab_size, 150, 1, 100));
+  std::vector<Request> requests = *any.as("requests (step: after the one before)");
   int64_t arrives = 0;
-  for (Request& request : requests) {
-    request.request.prompt = test::random_ids(1 + random() % 150, vocab_size, random());
-    request.request.max_tokens = 1 + static_cast<int64_t>(random() % 100);
-    request.request.sampling.temperature = random() % 2 ? 1.0 : 0.0;
-    request.request.sampling.top_k = static_cast<int64_t>(random() % 3) * 20;
-    request.request.sampling.repetition_penalty = random() % 2 ? 1.2 : 1.0;
-    request.request.sampling.seed = random();
-    request.arrives = arrives += static_cast<int64_t>(random() % 4);
-  }
+  for (Request& request : requests) request.arrives = arrives += request.arrives;
   return requests;
 }
 
 // The same decoder serves the batch and then each request alone.
-void expect_batch_equals_alone(models::Decoder& decoder, const std::vector<Request>& requests) {
+void require_batch_equals_alone(models::Decoder& decoder, const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     std::vector<Request> alone = {request};
     alone[0].arrives = 0;
     alone[0].generated.clear();
     alone[0].logits.clear();
     run_batch(decoder, {.max_rows = 1024, .max_sequences = 1, .prefill_chunk = 1024, .grant_interval = 0}, alone);
-    ASSERT_EQ(alone[0].generated, request.generated);
-    ASSERT_EQ(static_cast<int64_t>(request.generated.size()), request.request.max_tokens);
+    RC_ASSERT(alone[0].generated == request.generated);
+    RC_ASSERT(static_cast<int64_t>(request.generated.size()) == request.request.max_tokens);
 
     // And the logits of every draw are those of one plain pass over the final text.
     std::vector<int32_t> ids = request.request.prompt;
     ids.insert(ids.end(), request.generated.begin(), request.generated.end());
     const Logits rows = run_alone(decoder, ids, 1024);
     for (const auto& [position, logits] : request.logits)
-      ASSERT_TRUE(same_bits({rows[static_cast<size_t>(position) - 1]}, {logits})) << "position " << position;
+      require(same_bits({rows[static_cast<size_t>(position) - 1]}, {logits}), "position " + std::to_string(position));
   }
 }
 
 class Batches : public ::testing::TestWithParam<ops::Compute> {};
 
 TEST_P(Batches, ThroughTheScheduler) {
-  std::mt19937_64 random(41);
   int64_t preemptions = 0;
   const StoredAs stored[] = {{ops::Scheme::kQ4_K, 0, 0}, {ops::Scheme::kBF16, 0, 0}, {ops::Scheme::kMlxAffine, 4, 64}};
   for (const StoredAs& one : stored) {
     const TestModel model = test::random_model(one);
-    const int64_t chunk = 1 + static_cast<int64_t>(random() % 100);
-    // Room for one and a half of the longest: sequences are preempted and computed again.
-    const auto decoder =
-        test::load(model, {.compute = GetParam(), .isa = {}, .threads = 2, .context = 290, .chunk = 1024});
-    const SchedulerConfig config{.max_rows = chunk + 8,
-                                 .max_sequences = 8,
-                                 .prefill_chunk = chunk,
-                                 .grant_interval = static_cast<int64_t>(random() % 6)};
-    std::vector<Request> requests = random_requests(10, model.spec.vocab_size, random);
-    run_batch(*decoder, config, requests, &preemptions);
-    if (HasFatalFailure()) return;
-    expect_batch_equals_alone(*decoder, requests);
+    check_property(test::name_of(one), 1, [&] {
+      // Room for one and a half of the longest: sequences are preempted and computed again, on pages in any order.
+      const auto decoder = test::load(
+          model,
+          {.compute = GetParam(), .isa = {}, .threads = *between(1, 3).as("threads"), .context = 290, .chunk = 1024});
+      const int64_t chunk = *between<int64_t>(1, 100).as("rows of a prefill chunk");
+      const SchedulerConfig config{.max_rows = chunk + 8,
+                                   .max_sequences = 8,
+                                   .prefill_chunk = chunk,
+                                   .grant_interval = *between<int64_t>(0, 5).as("grant interval")};
+      // Two that outgrow the pool while both decode, however slowly the second is prefilled; then others.
+      std::vector<Request> requests =
+          *list_of(rc::gen::just<size_t>(2), any_request(model.spec.vocab_size, 8, 170, 200)).as("growing requests");
+      for (Request& request : draw_requests(5, 8, model.spec.vocab_size)) requests.push_back(std::move(request));
+      std::stable_sort(requests.begin(), requests.end(),
+                       [](const Request& a, const Request& b) { return a.arrives < b.arrives; });
+      run_batch(*decoder, config, requests, &preemptions);
+      require_batch_equals_alone(*decoder, requests);
+    });
   }
   EXPECT_GT(preemptions, 0) << "the pool was meant to be too small";
 }
 
 TEST_P(Batches, OfAFixtureWithWindows) {
-  std::mt19937_64 random(43);
   const TestModel model = test::fixture("gemma3");
-  const auto decoder = test::load(model, {.compute = GetParam(), .isa = {}, .threads = 2, .sequences = 2});
-  std::vector<Request> requests = random_requests(12, model.spec.vocab_size, random);
-  run_batch(*decoder, {.max_rows = 90, .max_sequences = 8, .prefill_chunk = 70, .grant_interval = 2}, requests);
-  expect_batch_equals_alone(*decoder, requests);
+  check_property("", 1, [&] {
+    const auto decoder =
+        test::load(model, {.compute = GetParam(), .isa = {}, .threads = *between(1, 3).as("threads"), .sequences = 2});
+    const int64_t chunk = *between<int64_t>(20, 90).as("rows of a prefill chunk");
+    std::vector<Request> requests = draw_requests(10, 13, model.spec.vocab_size);
+    run_batch(*decoder, {.max_rows = chunk + 8, .max_sequences = 8, .prefill_chunk = chunk, .grant_interval = 2},
+              requests);
+    require_batch_equals_alone(*decoder, requests);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(RowInvariance, Batches,
@@ -262,30 +323,33 @@ INSTANTIATE_TEST_SUITE_P(RowInvariance, Batches,
 TEST(Seeds, SameIdsAloneInABatchOf8AndAtAnyChunkSize) {
   const TestModel model = test::random_model({ops::Scheme::kQ8_0, 0, 0});
   const auto decoder = test::load(model, {.isa = {}, .threads = 2, .sequences = 8});
-  Request request;
-  request.request.prompt = test::random_ids(60, model.spec.vocab_size, 3);
-  request.request.max_tokens = 40;
-  request.request.sampling.temperature = 1.1;
-  request.request.sampling.top_p = 0.95;
-  request.request.sampling.seed = 1234;
-  std::vector<std::vector<int32_t>> found;
-  for (const int64_t chunk : {1, 7, 32, 500}) {
-    std::vector<Request> alone = {request};
-    run_batch(*decoder, {.max_rows = chunk + 8, .max_sequences = 8, .prefill_chunk = chunk, .grant_interval = 3},
-              alone);
-    found.push_back(alone[0].generated);
-  }
-  std::mt19937_64 random(5);
-  std::vector<Request> batch = random_requests(8, model.spec.vocab_size, random);
-  request.arrives = batch[4].arrives;
-  batch[4] = request;
-  run_batch(*decoder, {.max_rows = 60, .max_sequences = 8, .prefill_chunk = 50, .grant_interval = 3}, batch);
-  found.push_back(batch[4].generated);
-  for (const auto& ids : found) EXPECT_EQ(ids, found[0]);
-  request.request.sampling.seed = 1235;
-  std::vector<Request> other = {request};
-  run_batch(*decoder, {.max_rows = 60, .max_sequences = 8, .prefill_chunk = 50, .grant_interval = 3}, other);
-  EXPECT_NE(other[0].generated, found[0]);
+  check_property("", 1, [&] {
+    Request request;
+    request.request.prompt = *token_ids(50, 70, model.spec.vocab_size).as("prompt");
+    request.request.max_tokens = 40;
+    request.request.sampling.temperature = 1.1;
+    request.request.sampling.top_p = 0.95;
+    const uint64_t seed = *bits().as("seed");
+    request.request.sampling.seed = seed;
+    const auto ids_alone = [&](int64_t chunk) {
+      std::vector<Request> alone = {request};
+      alone[0].arrives = 0;
+      run_batch(*decoder, {.max_rows = chunk + 8, .max_sequences = 8, .prefill_chunk = chunk, .grant_interval = 3},
+                alone);
+      return alone[0].generated;
+    };
+    const std::vector<int32_t> expected = ids_alone(500);
+    RC_ASSERT(ids_alone(1) == expected);
+    for (int i = 0; i < 2; ++i) RC_ASSERT(ids_alone(*between<int64_t>(2, 80).as("rows of a chunk")) == expected);
+    std::vector<Request> batch = draw_requests(8, 8, model.spec.vocab_size);
+    const size_t place = batch.size() / 2;
+    request.arrives = batch[place].arrives;
+    batch[place] = request;
+    run_batch(*decoder, {.max_rows = 60, .max_sequences = 8, .prefill_chunk = 50, .grant_interval = 3}, batch);
+    RC_ASSERT(batch[place].generated == expected);
+    request.request.sampling.seed = seed + 1;
+    RC_ASSERT(ids_alone(50) != expected);
+  });
 }
 
 }  // namespace

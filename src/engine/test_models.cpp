@@ -141,16 +141,16 @@ class Filler {
   std::mt19937_64 random_;
 };
 
-Json random_config() {
+Json random_config(const ModelShape& shape) {
   Json config = Json::object();
   config.set("model_type", "llama");
-  config.set("vocab_size", 333);
-  config.set("hidden_size", 256);
-  config.set("intermediate_size", 256);
+  config.set("vocab_size", shape.vocab_size);
+  config.set("hidden_size", shape.hidden);
+  config.set("intermediate_size", shape.intermediate);
   config.set("num_hidden_layers", 2);
-  config.set("num_attention_heads", 4);
-  config.set("num_key_value_heads", 2);
-  config.set("head_dim", 64);
+  config.set("num_attention_heads", shape.n_heads);
+  config.set("num_key_value_heads", shape.n_kv_heads);
+  config.set("head_dim", shape.head_dim);
   config.set("max_position_embeddings", 2048);
   config.set("rms_norm_eps", 1e-5);
   config.set("rope_theta", 10000.0);
@@ -181,7 +181,15 @@ std::vector<StoredAs> every_scheme() {
   return all;
 }
 
-TestModel random_model(const StoredAs& stored, uint64_t seed) {
+int64_t block_of(const StoredAs& stored) {
+  if (ops::is_float(stored.scheme)) return 1;
+  if (stored.scheme == ops::Scheme::kMlxAffine) return stored.group;
+  for (const BlockScales& scales : kBlockScales)
+    if (scales.scheme == stored.scheme) return scales.block;
+  throw std::runtime_error("no block size for " + name_of(stored));
+}
+
+TestModel random_model(const StoredAs& stored, uint64_t seed, const ModelShape& shape) {
   struct Keep {
     std::vector<Bytes> bytes;
   };
@@ -191,7 +199,7 @@ TestModel random_model(const StoredAs& stored, uint64_t seed) {
   model.checkpoint = std::make_shared<weights::Checkpoint>();
   model.checkpoint->path = "random model";
   model.checkpoint->format = "test";
-  model.checkpoint->config = random_config();
+  model.checkpoint->config = random_config(shape);
   const models::Family* family = must(models::find_family(model.checkpoint->config));
   model.spec = must(family->build(*model.checkpoint));
   Filler filler(stored, seed);
@@ -203,7 +211,7 @@ TestModel random_model(const StoredAs& stored, uint64_t seed) {
   for (size_t layer = 1; layer < model.spec.layers.size(); layer += 2)
     for (models::Part& part : model.spec.layers[layer].parts)
       if (auto* attention = std::get_if<models::AttentionSpec>(&part)) {
-        attention->window = 20;
+        attention->window = shape.window;
         attention->softcap = 20;
       }
   return model;

@@ -27,9 +27,18 @@ struct TestModel {
   models::DecoderSpec spec;
 };
 
-// Llama-shaped: hidden 256, 4 heads over 2 K/V heads, vocabulary 333 (no multiple of a tile), an outlier channel in
-// each norm; every second layer slides over 20 tokens and soft-caps its scores.
-TestModel random_model(const StoredAs& stored, uint64_t seed = 1);
+// Columns of a matrix so stored are a multiple of it.
+int64_t block_of(const StoredAs& stored);
+
+struct ModelShape {
+  int64_t vocab_size = 333;  // no multiple of a tile
+  int64_t hidden = 256, intermediate = 256;
+  int64_t n_heads = 4, n_kv_heads = 2, head_dim = 64;
+  int window = 20;
+};
+
+// Llama-shaped, two layers, an outlier channel in each norm; the second slides and soft-caps its scores.
+TestModel random_model(const StoredAs& stored, uint64_t seed = 1, const ModelShape& shape = {});
 
 // A fixture by name; its context is raised to 2048 tokens where positions are not learned.
 TestModel fixture(const std::string& name);
