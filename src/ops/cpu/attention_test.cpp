@@ -11,11 +11,18 @@
 #include <vector>
 
 #include "base/float16.h"
+#include "base/property_test.h"
 #include "ops/cpu/attention_plan.h"
 #include "ops/cpu/kv_cache.h"
 
 namespace vedette::ops::cpu {
 namespace {
+
+using test::between;
+using test::bits;
+using test::check_property;
+using test::list_of;
+using test::require;
 
 struct Shape {
   int n_heads = 4, n_kv_heads = 2, head_dim = 16, value_dim = 16;
@@ -212,27 +219,51 @@ TEST(Attention, EveryInstructionSetGivesTheSameBits) {
   }
 }
 
-TEST(Attention, BitsDoNotDependOnHowRowsAreCut) {
-  std::mt19937 random(3);
+// The rows of one step, and how its work is shared.
+struct Cut {
+  int64_t rows = 1;
+  bool splits = false;
+  int thread = 0;
+};
+void showValue(const Cut& cut, std::ostream& out) {
+  out << cut.rows << (cut.splits ? " rows by splits" : " rows by items") << " on thread " << cut.thread;
+}
+rc::Gen<Cut> any_cut() {
+  using rc::gen::set;
+  return rc::gen::build<Cut>(
+      set(&Cut::rows, rc::gen::oneOf(rc::gen::just<int64_t>(1), between<int64_t>(1, 90), between<int64_t>(1, 90))),
+      set(&Cut::splits, rc::gen::element(false, true)), set(&Cut::thread, between(0, 1)));
+}
+
+// The listed shapes at any number of tokens near theirs.
+TEST(RowInvariance, OfAttention) {
   for (const Isa isa : available_isas()) {
-    for (Shape shape : shapes()) {
-      if (isa == Isa::kPortable) shape.n_tokens = std::min<int64_t>(shape.n_tokens, 300);
-      SCOPED_TRACE(shape.n_tokens);
-      Sequence whole(shape, 4, kernels_for(isa));
-      const std::vector<float> expected = whole.run(0, shape.n_tokens, false);
-      ASSERT_TRUE(std::none_of(expected.begin(), expected.end(), [](float x) { return std::isnan(x); }));
-      // Slots of later tokens are NaN while earlier rows run.
-      Sequence parts(shape, 4, kernels_for(isa));
-      std::vector<float> got;
-      for (int64_t begin = 0; begin < shape.n_tokens;) {
-        const int64_t size = random() % 3 == 0 ? 1 : 1 + static_cast<int64_t>(random() % 90);
-        const int64_t end = std::min(shape.n_tokens, begin + size);
-        const std::vector<float> rows = parts.run(begin, end, random() % 2 == 0, static_cast<int>(random() % 2));
-        got.insert(got.end(), rows.begin(), rows.end());
-        begin = end;
-      }
-      EXPECT_TRUE(same_bits(got, expected)) << to_string(isa);
-      EXPECT_TRUE(same_bits(whole.run(0, shape.n_tokens, true), expected)) << to_string(isa);
+    for (const Shape& listed : shapes()) {
+      const std::string label = std::string(to_string(isa)) + " head " + std::to_string(listed.head_dim) + " window " +
+                                std::to_string(listed.window);
+      check_property(label, 1, [&] {
+        Shape shape = listed;
+        const int64_t most = isa == Isa::kPortable ? std::min<int64_t>(shape.n_tokens, 300) : shape.n_tokens;
+        shape.n_tokens = *between<int64_t>(most - 30, most, 1).as("tokens");
+        const auto seed = static_cast<uint32_t>(*bits().as("values"));
+        Sequence whole(shape, seed, kernels_for(isa));
+        const std::vector<float> expected = whole.run(0, shape.n_tokens, false);
+        RC_ASSERT(std::none_of(expected.begin(), expected.end(), [](float x) { return std::isnan(x); }));
+        // Slots of later tokens are NaN while earlier rows run.
+        Sequence parts(shape, seed, kernels_for(isa));
+        const auto cuts = *list_of(between<size_t>(8, 16, 1), any_cut()).as("steps, over and over");
+        std::vector<float> got;
+        size_t next = 0;
+        for (int64_t begin = 0; begin < shape.n_tokens; ++next) {
+          const Cut& cut = cuts[next % cuts.size()];
+          const int64_t end = std::min(shape.n_tokens, begin + cut.rows);
+          const std::vector<float> rows = parts.run(begin, end, cut.splits, cut.thread);
+          got.insert(got.end(), rows.begin(), rows.end());
+          begin = end;
+        }
+        require(same_bits(got, expected), "in steps");
+        require(same_bits(whole.run(0, shape.n_tokens, true), expected), "by splits");
+      });
     }
   }
 }

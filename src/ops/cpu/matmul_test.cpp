@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "base/property_test.h"
 #include "ops/cpu/matmul_kernels.h"
 #include "ops/cpu/matmul_reference.h"
 
@@ -17,6 +18,10 @@ namespace {
 
 using reference::MatrixKind;
 using reference::StoredMatrix;
+using test::between;
+using test::bits;
+using test::check_property;
+using test::require;
 
 constexpr Compute kComputes[] = {Compute::kI8, Compute::kI16, Compute::kF32};
 constexpr float kUntouched = 12345.0f;
@@ -109,23 +114,35 @@ class EveryVariant : public ::testing::TestWithParam<KernelVariant> {
   const Kernels& kernels() const { return kernels_of(GetParam()); }
 };
 
+// Outputs and columns that are no multiple of a tile where the scheme lets them.
 TEST_P(EveryVariant, EqualsTheCanonicalSumAtAnyRowCount) {
   for (const MatrixKind& kind : reference::all_kinds()) {
-    const int64_t n = 70, cols = cols_of(kind), rows = 17;  // 4 tiles and 6 outputs
-    const StoredMatrix stored = reference::random_matrix(kind, n, cols, 11);
-    const std::vector<float> values = random_values(rows * cols, 5), bias = random_values(n, 6);
-    const PackedMatrixPtr packed = pack(stored.view, true);
-    ASSERT_TRUE(packed);
-    for (Compute compute : kComputes) {
-      SCOPED_TRACE(reference::name_of(kind) + " " + to_string(compute));
-      const std::vector<float> want = reference::product(stored.view, compute, values, rows, bias.data());
-      for (int64_t row_step = 1; row_step <= rows; ++row_step)
-        EXPECT_TRUE(same_bits(want, run(kernels(), compute, *packed, values, rows, bias.data(), row_step, 5)))
-            << row_step << " rows at a time";
-      for (int64_t tile_step : {1, 2})
-        EXPECT_TRUE(same_bits(want, run(kernels(), compute, *packed, values, rows, bias.data(), 3, tile_step)))
-            << tile_step << " tiles at a time";
-    }
+    check_property(reference::name_of(kind), 1, [&] {
+      const int64_t n = *between<int64_t>(55, 75, 1).as("outputs"), rows = *between<int64_t>(17, 19, 1).as("rows");
+      const bool super_blocks = kind.scheme >= Scheme::kQ2_K && kind.scheme <= Scheme::kQ6_K;
+      const int64_t block = is_float(kind.scheme)               ? 1
+                            : kind.scheme == Scheme::kMlxAffine ? kind.group
+                            : super_blocks                      ? 256
+                                                                : 32;
+      const int64_t cols = block == 1 ? *between<int64_t>(50, 90, 1).as("columns")
+                                      : block * *between<int64_t>(1, 512 / block).as("blocks of columns");
+      const auto seed = static_cast<uint32_t>(*bits().as("values") & 0xffff);
+      const StoredMatrix stored = reference::random_matrix(kind, n, cols, seed, *between(0, 3).as("3: extreme") == 3);
+      const std::vector<float> values = random_values(rows * cols, seed + 1), bias = random_values(n, seed + 2);
+      const PackedMatrixPtr packed = pack(stored.view, true);
+      RC_ASSERT(packed != nullptr);
+      for (Compute compute : kComputes) {
+        const std::vector<float> want = reference::product(stored.view, compute, values, rows, bias.data());
+        const auto check = [&](int64_t row_step, int64_t tile_step) {
+          require(same_bits(want, run(kernels(), compute, *packed, values, rows, bias.data(), row_step, tile_step)),
+                  std::string(to_string(compute)) + ", " + std::to_string(row_step) + " rows and " +
+                      std::to_string(tile_step) + " tiles at a time");
+        };
+        for (int64_t row_step = 1; row_step <= rows; ++row_step) check(row_step, 5);
+        const int64_t row_step = *between<int64_t>(1, 8).as("rows of narrow runs");
+        for (int64_t tile_step : {1, 2}) check(row_step, tile_step);
+      }
+    });
   }
 }
 
