@@ -233,6 +233,31 @@ LayerSpec sandwich_layer(NormSpec before_attention, AttentionSpec attention, Nor
   return layer;
 }
 
+DecoderSpec gemma_sandwich(ConfigReader& config, const Dense& dense, const SandwichDefaults& defaults,
+                           const std::function<void(AttentionSpec& attention, const std::string& base)>& complete) {
+  const AttentionBias bias = attention_bias(config, "attention_bias", dense.layer(0) + "self_attn.");
+  const double query_scalar = config.number("query_pre_attn_scalar", 1e-3, 1e6, 256);
+  const double attention_cap = config.number_or_off("attn_logit_softcapping", 1e6, defaults.attention_cap);
+  const std::vector<int> windows = config.layer_windows(dense.layers, config.sliding_window(4096), defaults.sliding);
+  const auto norm = [&](const std::string& base) { return offset_rms_norm(base, dense.hidden, dense.eps); };
+  DecoderSpec spec = start_spec(config, dense, true);
+  spec.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(dense.hidden)));
+  spec.logit_softcap = static_cast<float>(config.number_or_off("final_logit_softcapping", 1e6, defaults.logit_cap));
+  for (int64_t i = 0; i < dense.layers; ++i) {
+    const std::string p = dense.layer(i);
+    AttentionSpec self = attention(dense, p + "self_attn.", bias);
+    self.scale = static_cast<float>(1.0 / std::sqrt(query_scalar));
+    self.softcap = static_cast<float>(attention_cap);
+    self.window = windows[static_cast<size_t>(i)];
+    complete(self, p + "self_attn.");
+    spec.layers.push_back(sandwich_layer(norm(p + "input_layernorm"), self, norm(p + "post_attention_layernorm"),
+                                         norm(p + "pre_feedforward_layernorm"), gated_mlp(dense, p + "mlp."),
+                                         norm(p + "post_feedforward_layernorm")));
+  }
+  spec.final_norm = norm(dense.prefix + "norm");
+  return spec;
+}
+
 LayerSpec parallel_layer(NormSpec before_attention, std::optional<NormSpec> before_mlp, AttentionSpec attention,
                          MlpSpec mlp) {
   ParallelBlockSpec block;

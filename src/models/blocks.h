@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,6 +102,18 @@ LayerSpec post_norm_layer(AttentionSpec attention, NormSpec after_attention, Mlp
 // h += norm(attention(norm(h)));  h += norm(mlp(norm(h)))
 LayerSpec sandwich_layer(NormSpec before_attention, AttentionSpec attention, NormSpec after_attention,
                          NormSpec before_mlp, MlpSpec mlp, NormSpec after_mlp);
+
+// What tells one Gemma with sandwiched layers from another.
+struct SandwichDefaults {
+  double attention_cap = 0;  // class defaults; 0: off
+  double logit_cap = 0;
+  std::function<bool(int64_t layer)> sliding;
+};
+// A whole spec of sandwich_layer()s with norms of offset weights: embeddings times sqrt(hidden), scores divided by the
+// root of `query_pre_attn_scalar`, soft caps, some layers with the sliding window. `complete` gives the attention of
+// the tensors under `base`, whose window is set, its rope and what else it has.
+DecoderSpec gemma_sandwich(ConfigReader& config, const Dense& dense, const SandwichDefaults& defaults,
+                           const std::function<void(AttentionSpec& attention, const std::string& base)>& complete);
 
 // h += attention(n(h)) + mlp(m(h)); no m: the feed-forward sees n(h)
 LayerSpec parallel_layer(NormSpec before_attention, std::optional<NormSpec> before_mlp, AttentionSpec attention,
