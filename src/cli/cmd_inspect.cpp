@@ -55,7 +55,7 @@ Json model_type(const weights::Checkpoint& checkpoint) {
 Json inputs_json(const Inspection& inspection) {
   Json inputs = Json::object();
   inputs.set("max_tokens", inspection.query.tokens);
-  inputs.set("batch", inspection.query.sequences);
+  inputs.set("batch", inspection.query.load.max_sequences);
   inputs.set("quant", inspection.quant_label);
   const auto type = inspection.memory.kv_type;
   inputs.set("cache_type_k", type ? Json(ops::to_string(*type)) : Json());
@@ -128,7 +128,7 @@ std::string to_text(const Inspection& inspection) {
   out += fmt::format("Weights      {} (exact; {})\n", engine::format_bytes(memory.weight_bytes),
                      scheme_text(inspection.checkpoint));
   out += fmt::format("K/V cache    {} for {} tokens x {} ({})\n", bytes_text(memory.kv_bytes), memory.tokens,
-                     inspection.query.sequences, memory.kv_detail.empty() ? "unknown" : memory.kv_detail);
+                     inspection.query.load.max_sequences, memory.kv_detail.empty() ? "unknown" : memory.kv_detail);
   out += fmt::format("Activations  {}\n", bytes_text(memory.activation_bytes));
   out += fmt::format("Headroom     {} (factor {})\n", bytes_text(memory.headroom_bytes), memory.headroom);
   out += fmt::format("Total        {}\n", bytes_text(memory.total_bytes));
@@ -149,10 +149,10 @@ Result<int> run_inspect(Context& context) {
   read_verbosity(context.options);
   const bool json = context.options.flag("--json");
   VEDETTE_ASSIGN_OR_RETURN(inspection.query.memory, read_memory(context.options));
-  VEDETTE_ASSIGN_OR_RETURN(inspection.query.kv_type, read_kv_type(context.options));
+  VEDETTE_ASSIGN_OR_RETURN(inspection.query.load.kv_type, read_kv_type(context.options));
   const int64_t tokens = context.options.integer("--max-tokens").value_or(8192);
   inspection.query.tokens = tokens > 0 ? tokens : INT64_MAX;
-  inspection.query.sequences = context.options.integer("--batch").value_or(1);
+  inspection.query.load.max_sequences = static_cast<int>(context.options.integer("--batch").value_or(1));
   inspection.quant_label = context.options.text("--quant").value_or("default");
   VEDETTE_RETURN_IF_ERROR(start(context));
 

@@ -22,23 +22,20 @@ std::string describe(const std::vector<models::KvGroupPlan>& groups, ops::DType 
   return out;
 }
 
-void add_kv(const models::DecoderSpec& spec, const MemoryQuery& query, MemoryReport& report) {
+void add_kv(const weights::Checkpoint& checkpoint, const models::DecoderSpec& spec, const MemoryQuery& query,
+            MemoryReport& report) {
   const std::vector<models::KvGroupPlan> groups = models::plan_kv_groups(spec);
-  const ops::DType type = query.kv_type.value_or(spec.f16_kv_overflows ? ops::DType::kBF16 : ops::DType::kF16);
-  report.kv_type = type;
+  const engine::LoadOptions& load = query.load;
+  const auto compute = engine::choose_compute(load.compute, engine::parameter_count(checkpoint));
+  models::DecoderConfig config = engine::decoder_config(load, compute, spec);
+  report.kv_type = config.kv_type;
   report.tokens = spec.context_length > 0 ? std::min(query.tokens, spec.context_length) : query.tokens;
   int64_t per_token = 0;
-  for (const models::KvGroupPlan& group : groups) per_token += group.bytes_per_token(type);
+  for (const models::KvGroupPlan& group : groups) per_token += group.bytes_per_token(config.kv_type);
   report.kv_bytes_per_token = per_token;
-  const auto blocks = engine::blocks_for(groups, report.tokens, query.sequences, query.prefill_chunk);
-  report.kv_bytes = engine::kv_bytes(groups, blocks, type);
-  report.kv_detail = describe(groups, type);
-
-  models::DecoderConfig config;
-  config.max_rows = query.prefill_chunk;
-  config.max_logit_rows = static_cast<int>(query.sequences);
-  config.kv_type = type;
-  config.kv_blocks = blocks;
+  config.kv_blocks = engine::blocks_for(groups, report.tokens, load.max_sequences, load.prefill_chunk);
+  report.kv_bytes = engine::kv_bytes(groups, config.kv_blocks, config.kv_type);
+  report.kv_detail = describe(groups, config.kv_type);
   report.activation_bytes = models::activation_bytes(spec, config);
 }
 
@@ -60,7 +57,7 @@ MemoryReport report_memory(const weights::Checkpoint& checkpoint, const models::
   else if (auto available = engine::available_memory(); available.ok())
     report.budget_bytes = *available;
   if (spec == nullptr) return report;
-  add_kv(*spec, query, report);
+  add_kv(checkpoint, *spec, query, report);
   const double held = static_cast<double>(report.weight_bytes + *report.kv_bytes);
   report.headroom_bytes = static_cast<int64_t>(held * (report.headroom - 1));
   report.total_bytes = report.weight_bytes + *report.kv_bytes + *report.headroom_bytes + *report.activation_bytes;

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/settings.h"
+#include "engine/load.h"
 #include "models/spec.h"
 #include "ops/types.h"
 #include "weights/checkpoint.h"
@@ -14,10 +15,8 @@
 namespace vedette::cli {
 
 struct MemoryQuery {
-  int64_t tokens = 8192;  // context per sequence; lowered to the model's own
-  int64_t sequences = 1;
-  int prefill_chunk = 512;
-  std::optional<ops::DType> kv_type;  // absent: f16, bf16 where f16 overflows
+  int64_t tokens = 8192;     // context per sequence; lowered to the model's own
+  engine::LoadOptions load;  // as the model would be loaded
   MemorySettings memory;
 };
 

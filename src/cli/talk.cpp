@@ -90,9 +90,7 @@ Status preflight(const TalkSettings& settings, const weights::Checkpoint& checkp
   VEDETTE_ASSIGN_OR_RETURN(models::DecoderSpec spec, models::build_spec(checkpoint));
   MemoryQuery query;
   query.memory = settings.memory;
-  query.kv_type = settings.load.kv_type;
-  if (!query.kv_type && settings.load.compute == engine::ComputeChoice::kF32) query.kv_type = ops::DType::kF32;
-  query.prefill_chunk = settings.load.prefill_chunk;
+  query.load = settings.load;
   query.tokens = settings.load.context_length > 0 ? settings.load.context_length : spec.context_length;
   if (settings.prompt && settings.max_tokens > 0) {
     VEDETTE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::create(checkpoint.tokenizer));

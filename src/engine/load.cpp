@@ -15,20 +15,6 @@ namespace {
 // Above it int8 activations cost too little quality to pay for more (docs/architecture.md, "Precision of products").
 constexpr int64_t kSmallModelParameters = 1'500'000'000;
 
-ops::Compute choose_compute(ComputeChoice choice, int64_t parameters) {
-  switch (choice) {
-    case ComputeChoice::kI8:
-      return ops::Compute::kI8;
-    case ComputeChoice::kI16:
-      return ops::Compute::kI16;
-    case ComputeChoice::kF32:
-      return ops::Compute::kF32;
-    case ComputeChoice::kAuto:
-      break;
-  }
-  return parameters < kSmallModelParameters ? ops::Compute::kI16 : ops::Compute::kI8;
-}
-
 ops::DType choose_kv_type(const LoadOptions& options, ops::Compute compute, const models::DecoderSpec& spec) {
   if (options.kv_type) return *options.kv_type;
   if (compute == ops::Compute::kF32) return ops::DType::kF32;
@@ -128,6 +114,29 @@ Status check_tokens(const weights::Checkpoint& checkpoint, const text::Tokenizer
 
 }  // namespace
 
+ops::Compute choose_compute(ComputeChoice choice, int64_t parameters) {
+  switch (choice) {
+    case ComputeChoice::kI8:
+      return ops::Compute::kI8;
+    case ComputeChoice::kI16:
+      return ops::Compute::kI16;
+    case ComputeChoice::kF32:
+      return ops::Compute::kF32;
+    case ComputeChoice::kAuto:
+      break;
+  }
+  return parameters < kSmallModelParameters ? ops::Compute::kI16 : ops::Compute::kI8;
+}
+
+models::DecoderConfig decoder_config(const LoadOptions& options, ops::Compute compute,
+                                     const models::DecoderSpec& spec) {
+  models::DecoderConfig config;
+  config.max_logit_rows = std::max(options.max_sequences, options.max_logit_rows);
+  config.max_rows = std::max(options.prefill_chunk + options.max_sequences - 1, config.max_logit_rows);
+  config.kv_type = choose_kv_type(options, compute, spec);
+  return config;
+}
+
 int64_t parameter_count(const weights::Checkpoint& checkpoint) {
   int64_t count = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) {
@@ -169,10 +178,7 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
   const ops::Compute compute = choose_compute(options.compute, report.parameters);
   VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<ops::Backend> backend, make_backend(options, compute));
 
-  models::DecoderConfig config;
-  config.max_logit_rows = std::max(options.max_sequences, options.max_logit_rows);
-  config.max_rows = std::max(options.prefill_chunk + options.max_sequences - 1, config.max_logit_rows);
-  config.kv_type = choose_kv_type(options, compute, spec);
+  models::DecoderConfig config = decoder_config(options, compute, spec);
   VEDETTE_ASSIGN_OR_RETURN(const KvPlan plan, plan_memory(checkpoint, options, spec, config));
   config.kv_blocks = plan.blocks;
 

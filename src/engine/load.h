@@ -45,6 +45,12 @@ struct LoadOptions {
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights, on the caller's thread
 };
 
+// The arithmetic of a model of so many parameters.
+ops::Compute choose_compute(ComputeChoice choice, int64_t parameters);
+
+// The rows of a step and the K/V type that a model with this spec is loaded for; the blocks are planned later.
+models::DecoderConfig decoder_config(const LoadOptions& options, ops::Compute compute, const models::DecoderSpec& spec);
+
 // What was decided at load; printed at start.
 struct LoadReport {
   std::string family;
