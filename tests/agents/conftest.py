@@ -7,6 +7,7 @@ usage, never texts. Skipped, with the reason, only where npm does not answer.
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -90,7 +91,9 @@ class Workplace:
 
 @pytest.fixture
 def workplace(tmp_path):
-    return Workplace(tmp_path)
+    workplace = Workplace(tmp_path)
+    yield workplace
+    shutil.rmtree(workplace.home)  # the agents leave their prompts there
 
 
 @pytest.fixture
