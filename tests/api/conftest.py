@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -60,6 +61,28 @@ class Server:
         status, _, text = self.request(path, body, headers=headers, timeout=timeout)
         assert status == 200, text
         return parse_events(text)
+
+
+class ScriptedServer(Server):
+    """A server whose replies the tests tell while it runs."""
+
+    def __init__(self, model, path, **options):
+        self.entries, self.path, self.lock = [], path, threading.Lock()
+        self.write()
+        super().__init__(model, live_script=path, **options)
+
+    def write(self):
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            json.dump(self.entries, file)
+        os.replace(self.path + ".new", self.path)
+
+    def say(self, reply):
+        """A text for a prompt: a request is answered with `reply` where no later text of say() is in its prompt."""
+        with self.lock:
+            when = f"Question number {len(self.entries) + 1}?"
+            self.entries.insert(0, {"when": when, "reply": reply, "always": True})
+            self.write()
+        return when
 
 
 def parse_events(text):
@@ -120,5 +143,13 @@ def smollm2(smollm2_path):
 @pytest.fixture(scope="session")
 def tiny(tiny_path):
     server = Server(tiny_path, id="tiny")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def scripted(tiny_path, tmp_path_factory):
+    """The tiny model, answering what the test says: see ScriptedServer.say."""
+    server = ScriptedServer(tiny_path, str(tmp_path_factory.mktemp("scripted") / "script.json"), id="tiny")
     yield server
     server.stop()

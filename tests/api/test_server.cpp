@@ -1,12 +1,18 @@
 // A server for tests, with replies by script:  test_server MODEL [--script FILE] [--option VALUE]...
-// Prints its address on a line, serves until standard input ends.
+// Prints its address on a line, serves until standard input ends. --script FILE is read once and its entries wear out;
+// --live-script FILE is read anew for each request and does not.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
 
+#include "base/error.h"
 #include "scripted_reply.h"
 #include "server/server.h"
 
@@ -24,6 +30,13 @@ std::string word(const std::map<std::string, std::string>& options, const std::s
   return found == options.end() ? "" : found->second;
 }
 
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 int fail(const Error& error) {
   std::fprintf(stderr, "test_server: %s\n", error.message.c_str());
   return 1;
@@ -36,6 +49,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: test_server MODEL [--option VALUE]...\n");
     return 2;
   }
+  mallopt(M_ARENA_MAX, 2);  // as `serve` does
   std::map<std::string, std::string> options;
   for (int i = 2; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
 
@@ -46,6 +60,10 @@ int main(int argc, char** argv) {
   model.load.context_length = number(options, "--ctx-size", 0);
   model.load.max_sequences = static_cast<int>(number(options, "--parallel", 4));
   model.load.compute = engine::ComputeChoice::kI8;
+  if (options.contains("--template")) {
+    model.chat_template = text_of_file(word(options, "--template"));
+    if (model.chat_template.empty()) return fail(not_found("", "--template: the file is missing or empty"));
+  }
   test::Script script;
   std::mutex mutex;
   if (options.contains("--script")) {
@@ -53,6 +71,7 @@ int main(int argc, char** argv) {
     if (!read.ok()) return fail(read.error());
     script = std::move(*read);
   }
+  const std::string live_script = word(options, "--live-script");
 
   server::ServerSettings settings;
   settings.http.port = 0;
@@ -72,6 +91,11 @@ int main(int argc, char** argv) {
     if (loaded == nullptr) return;
     const std::scoped_lock lock(mutex);
     const std::string prompt = loaded->tokenizer().decode(request.prompt, true);
+    if (!live_script.empty()) {
+      auto read = test::Script::read(live_script);
+      if (!read.ok()) std::abort();
+      script = std::move(*read);
+    }
     const std::string* reply = script.take(prompt);
     if (reply == nullptr) return;
     request.constraint = test::force_text(loaded->tokenizer(), *reply);

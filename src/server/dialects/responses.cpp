@@ -193,6 +193,7 @@ class ResponsesWriter final : public AnswerWriter {
     }
     Json cached = Json::object();
     cached.set("cached_tokens", answer.cached_tokens);
+    cached.set("cache_write_tokens", 0);  // clients' types ask for it; writing costs nothing here and is not counted
     Json reasoning = Json::object();
     reasoning.set("reasoning_tokens", answer.reasoning_tokens);
     Json usage = Json::object();
