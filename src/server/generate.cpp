@@ -251,6 +251,7 @@ void count_tokens(ServerCore& core, const Dialect& dialect, const HttpRequest& r
     tokens += static_cast<int64_t>(built->ids.size());
   }
   Json body = Json::object();
+  if (&dialect == &kResponsesDialect) body.set("object", "response.input_tokens");
   body.set("input_tokens", tokens);
   send_json(body, 200, {}, responder);
 }

@@ -1,4 +1,6 @@
 // Health and the model list.
+#include <fmt/chrono.h>
+
 #include "base/error.h"
 #include "server/generate.h"
 #include "server/route.h"
@@ -20,6 +22,7 @@ const char* state_name(ModelHost::State state) {
   return "error";
 }
 
+// The fields of OpenAI's, Anthropic's and llama-server's lists.
 Json model_json(const ServedModel& model) {
   Json aliases = Json::array();
   for (const std::string& alias : model.aliases) aliases.push_back(alias);
@@ -37,11 +40,14 @@ Json model_json(const ServedModel& model) {
   out.set("id", model.id);
   out.set("object", "model");
   out.set("created", model.loaded_at);
+  out.set("created_at", fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(model.loaded_at))));
+  out.set("lifecycle", "active");
   out.set("owned_by", "vedette");
   out.set("display_name", model.id);
   out.set("type", "model");
   out.set("aliases", std::move(aliases));
   out.set("max_model_len", model.engine->context_length());
+  out.set("max_input_tokens", model.engine->context_length());
   out.set("architecture", model.family);
   out.set("meta", std::move(meta));
   out.set("x_vedette", std::move(own));
