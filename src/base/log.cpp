@@ -1,8 +1,10 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/error.h"
 #include "base/utf8.h"
 
 namespace vedette::log {
@@ -36,6 +38,18 @@ spdlog::level::level_enum to_spdlog(Level level) {
 
 void set_level(Level level) {
   logger().set_level(to_spdlog(level));
+}
+
+Status set_file(const std::string& path) {
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    logger().sinks() = {std::move(sink)};
+    logger().set_pattern("%Y-%m-%dT%H:%M:%S%z %l: %v");
+    logger().flush_on(spdlog::level::debug);
+  } catch (const spdlog::spdlog_ex& error) {
+    return unavailable("--log-file", "--log-file: {}: cannot be written: {}", path, error.what());
+  }
+  return ok_status();
 }
 
 void write(Level level, std::string_view line) {

@@ -3,13 +3,18 @@
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/result.h"
 
 namespace vedette::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 void set_level(Level level);  // default kWarning
+// Lines go to the end of this file, with the time, in place of standard error; set once, before other threads log.
+Status set_file(const std::string& path);
 void write(Level level, std::string_view line);
 
 template <typename... Args>

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option_table_sampling.h"
+#include "base/option_table_server.h"
 #include "base/option_table_unavailable.h"
 #include "base/options.h"
 
@@ -13,13 +15,16 @@ using Names = std::vector<std::string_view>;
 using enum OptionType;
 
 constexpr double kMaxCount = 1e9;
-constexpr double kLargestExactInteger = 9007199254740991;  // 2^53 - 1: exact in every JSON reader
 
-const Names kModelCommands = {"run", "generate", "inspect", "eval", "convert"};
-const Names kStoreCommands = {"run", "generate", "inspect", "list", "eval", "convert"};
+const Names kModelCommands = {"run", "generate", "inspect", "eval", "convert", "serve"};
+const Names kStoreCommands = {"run",   "generate", "inspect", "list",   "eval",  "convert",
+                              "serve", "download", "rm",      "models", "doctor"};
+const Names kRevisionCommands = {"run", "generate", "inspect", "eval", "convert", "serve", "download", "rm"};
+const Names kFetchCommands = {"run", "generate", "inspect", "eval", "convert", "serve", "download"};
 const Names kTalkCommands = {"run", "generate"};
-const Names kComputeCommands = {"run", "generate", "eval"};
-const Names kBudgetCommands = {"run", "generate", "inspect"};
+const Names kComputeCommands = {"run", "generate", "eval", "serve"};
+const Names kBudgetCommands = {"run", "generate", "inspect", "serve"};
+const Names kContextCommands = {"run", "generate", "serve"};
 
 std::vector<OptionSpec> model_options() {
   return {
@@ -60,13 +65,58 @@ std::vector<OptionSpec> model_options() {
        .value_name = "REV",
        .default_text = "main",
        .group = "Model",
-       .subcommands = kModelCommands,
-       .help = "Branch, tag or commit of a model in the Hugging Face cache"},
+       .subcommands = kRevisionCommands,
+       .help = "Branch, tag or commit of a model on the hub or in the Hugging Face cache"},
       {.name = "--offline",
        .environment = "VEDETTE_OFFLINE",
        .group = "Model",
-       .subcommands = kModelCommands,
-       .help = "Never download; this build has no downloads, so it holds anyway"},
+       .subcommands = kFetchCommands,
+       .help = "Never download: a model that is nowhere on this machine is an error"},
+      {.name = "--token",
+       .aliases = {"--hf-token"},
+       .environment = "HF_TOKEN",
+       .type = kText,
+       .value_name = "TOKEN",
+       .default_text = "(HUGGING_FACE_HUB_TOKEN)",
+       .group = "Model",
+       .subcommands = kFetchCommands,
+       .help = "Token for gated and private models; sent to the hub's own host alone"},
+      {.name = "--hf-endpoint",
+       .environment = "HF_ENDPOINT",
+       .type = kText,
+       .value_name = "URL",
+       .default_text = "https://huggingface.co",
+       .group = "Model",
+       .subcommands = kFetchCommands,
+       .help = "The hub that models are fetched from"},
+      {.name = "--extra-ca-certs",
+       .environment = "VEDETTE_EXTRA_CA_CERTS",
+       .type = kPath,
+       .value_name = "FILE",
+       .group = "Model",
+       .subcommands = kFetchCommands,
+       .help = "Certificates (PEM) trusted besides the system's when the hub is asked"},
+      {.name = "--local-dir",
+       .type = kPath,
+       .value_name = "DIR",
+       .group = "Download",
+       .subcommands = {"download"},
+       .help = "Put the files into this very folder, not into the store"},
+      {.name = "--include",
+       .type = kText,
+       .value_name = "PATTERN",
+       .group = "Download",
+       .subcommands = {"download"},
+       .help = "Only files that match, as *Q8_0*; may be given several times",
+       .repeatable = true},
+      {.name = "--exclude",
+       .type = kText,
+       .value_name = "PATTERN",
+       .group = "Download",
+       .subcommands = {"download"},
+       .help = "No files that match; may be given several times",
+       .repeatable = true},
+      {.name = "--yes", .aliases = {"-y"}, .group = "Removal", .subcommands = {"rm"}, .help = "Do not ask"},
       {.name = "--repack",
        .type = kChoice,
        .value_name = "WHEN",
@@ -109,9 +159,9 @@ std::vector<OptionSpec> generation_options() {
        .max = kMaxCount,
        .default_text = "(-1; inspect: 8192)",
        .group = "Generation",
-       .subcommands = {"run", "generate", "inspect"},
+       .subcommands = {"run", "generate", "inspect", "serve"},
        .help = "Most tokens to generate; -1: until the model ends or the context is full. "
-               "For inspect, the context length of the K/V estimate"},
+               "For inspect, the context length of the K/V estimate; for serve the same as --default-max-tokens"},
       {.name = "--stop",
        .type = kText,
        .value_name = "TEXT",
@@ -121,7 +171,7 @@ std::vector<OptionSpec> generation_options() {
        .repeatable = true},
       {.name = "--ignore-eos",
        .group = "Generation",
-       .subcommands = kTalkCommands,
+       .subcommands = kContextCommands,
        .help = "Go on after the model's end token"},
       {.name = "--no-chat-template",
        .group = "Generation",
@@ -141,17 +191,17 @@ std::vector<OptionSpec> generation_options() {
        .help = "Print token counts and the times of prefill and decode"},
       {.name = "--json",
        .group = "Generation",
-       .subcommands = {"run", "generate", "inspect", "list", "arch", "eval"},
+       .subcommands = {"run", "generate", "inspect", "list", "arch", "eval", "models", "doctor"},
        .help = "Print one JSON document in place of text"},
       {.name = "--estimate-memory",
        .group = "Generation",
-       .subcommands = kTalkCommands,
+       .subcommands = kContextCommands,
        .help = "Compare the memory needed with what is available before loading, and stop if it does not fit"},
       {.name = "--force",
        .aliases = {"--no-memory-check"},
        .group = "Generation",
-       .subcommands = kTalkCommands,
-       .help = "With --estimate-memory: warn and go on where it does not fit"},
+       .subcommands = {"run", "generate", "serve", "download"},
+       .help = "With --estimate-memory: warn and go on where it does not fit. For download: fetch again what is there"},
   };
 }
 
@@ -211,13 +261,14 @@ std::vector<OptionSpec> compute_options() {
        .help = "Prompt tokens per step; no effect on results"},
       {.name = "--ctx-size",
        .aliases = {"-c", "--context-window"},
+       .environment = "LLAMA_ARG_CTX_SIZE",
        .type = kInteger,
        .value_name = "N",
        .min = 0,
        .max = kMaxCount,
        .default_text = "0",
        .group = "Compute",
-       .subcommands = kTalkCommands,
+       .subcommands = kContextCommands,
        .help = "Context in tokens; 0: the model's own, lowered to what memory allows"},
       {.name = "--memory-limit",
        .environment = "VEDETTE_MEMORY_LIMIT",
@@ -245,7 +296,7 @@ std::vector<OptionSpec> kv_options() {
   const Names refused = {"int8", "turbo3", "turbo4",          "fp16+turbo3", "fp16+turbo4", "turbo3-delegated",
                          "q8_0", "q4_0",   "turbo4-delegated"};
   const std::string_view note = "K/V rows are not quantized in this build";
-  const Names commands = {"run", "generate", "inspect", "eval"};
+  const Names commands = {"run", "generate", "inspect", "eval", "serve"};
   const std::string_view remark = "(f16; bf16 where f16 overflows; f32 with --compute f32)";
   return {
       {.name = "--cache-type-k",
@@ -278,112 +329,6 @@ std::vector<OptionSpec> kv_options() {
        .subcommands = commands,
        .help = "Sets both sides; the two options above override it",
        .note = note},
-  };
-}
-
-std::vector<OptionSpec> sampling_options() {
-  const std::string_view group = "Sampling";
-  return {
-      {.name = "--temperature",
-       .aliases = {"-t", "--temp"},
-       .type = kNumber,
-       .value_name = "T",
-       .min = 0,
-       .max = 100,
-       .default_text = "0",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "0: the likeliest token; above: sampled. `run` takes it from generation_config.json where unset"},
-      {.name = "--top-k",
-       .type = kInteger,
-       .value_name = "K",
-       .min = 0,
-       .max = kMaxCount,
-       .default_text = "0",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Keep the K likeliest tokens; 0: off"},
-      {.name = "--top-p",
-       .type = kNumber,
-       .value_name = "P",
-       .min = 0,
-       .max = 1,
-       .default_text = "1",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Keep the likeliest tokens up to this probability; 1: off"},
-      {.name = "--min-p",
-       .type = kNumber,
-       .value_name = "P",
-       .min = 0,
-       .max = 1,
-       .default_text = "0",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Drop tokens below P times the likeliest one's probability; 0: off"},
-      {.name = "--repetition-penalty",
-       .aliases = {"--repeat-penalty"},
-       .type = kNumber,
-       .value_name = "X",
-       .min = 0.01,
-       .max = 100,
-       .default_text = "1",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Divides the logits of tokens seen before; 1: off"},
-      {.name = "--repeat-last-n",
-       .type = kInteger,
-       .value_name = "N",
-       .min = -1,
-       .max = kMaxCount,
-       .default_text = "-1",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Tokens the penalties look back on; -1: all, 0: none"},
-      {.name = "--frequency-penalty",
-       .type = kNumber,
-       .value_name = "X",
-       .min = -100,
-       .max = 100,
-       .default_text = "0",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Subtracted from a token's logit for each time it was seen"},
-      {.name = "--presence-penalty",
-       .type = kNumber,
-       .value_name = "X",
-       .min = -100,
-       .max = 100,
-       .default_text = "0",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Subtracted from the logit of a token seen before"},
-      {.name = "--logit-bias",
-       .type = kText,
-       .value_name = "ID=BIAS",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Added to a token's logit (also ID+BIAS, ID-BIAS, ID=-inf); may be given several times",
-       .repeatable = true},
-      {.name = "--seed",
-       .type = kInteger,
-       .value_name = "N",
-       .min = -1,
-       .max = kLargestExactInteger,
-       .default_text = "(drawn and reported)",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "Seed of sampling; -1: drawn"},
-      {.name = "--mode",
-       .type = kChoice,
-       .value_name = "MODE",
-       .choices = {"auto", "baseline"},
-       .refused_choices = {"dspark", "dflash", "lookup"},
-       .default_text = "auto",
-       .group = group,
-       .subcommands = kTalkCommands,
-       .help = "How tokens are decoded; both choices mean plain decoding here",
-       .note = "speculative drafters are not available yet"},
   };
 }
 
@@ -506,7 +451,8 @@ std::vector<OptionSpec> eval_and_convert_options() {
 }
 
 std::vector<OptionSpec> common_options() {
-  const Names all = {"run", "generate", "inspect", "list", "arch", "eval", "convert"};
+  const Names all = {"run",   "generate", "inspect",  "list", "arch",   "eval",  "convert",
+                     "serve", "claude",   "download", "rm",   "models", "doctor"};
   return {
       {.name = "--verbose",
        .aliases = {"-v"},
@@ -514,10 +460,14 @@ std::vector<OptionSpec> common_options() {
        .subcommands = all,
        .help = "More lines on standard error; for list, the path column"},
       {.name = "--quiet",
-       .aliases = {"-q"},
+       .aliases = {"-q", "--log-disable"},
        .group = "Common",
        .subcommands = all,
        .help = "Errors only on standard error; for list, only the names"},
+      {.name = "--completion-bash",
+       .group = "Common",
+       .subcommands = {"help", "serve"},
+       .help = "Print a completion script for bash and stop"},
       {.name = "--markdown",
        .group = "Common",
        .subcommands = {"help"},
@@ -541,7 +491,9 @@ std::span<const OptionSpec> option_table() {
     append(all, inspect_and_list_options());
     append(all, eval_and_convert_options());
     append(all, common_options());
+    append(all, server_options());
     append(all, unavailable_options());
+    append(all, unavailable_server_options());
     return all;
   }();
   return table;
@@ -569,6 +521,21 @@ std::span<const SubcommandSpec> subcommand_table() {
          .summary = "Write a checkpoint as MLX-layout safetensors",
          .operand = "[MODEL]",
          .operand_option = "--model"},
+        {.name = "serve",
+         .summary = "Serve a model over HTTP: OpenAI, Anthropic, Responses and llama-server APIs",
+         .operand = "[MODEL]",
+         .operand_option = "--model"},
+        {.name = "claude",
+         .summary = "Start Claude Code on a running server",
+         .operand = "[-- ARGUMENTS]",
+         .takes_rest = true},
+        {.name = "download",
+         .summary = "Fetch a model from the Hugging Face hub into the store",
+         .operand = "OWNER/NAME"},
+        {.name = "rm", .summary = "Remove a model from the store", .operand = "OWNER/NAME"},
+        {.name = "models", .summary = "Show the models on this machine: family, context, and whether they fit"},
+        {.name = "doctor",
+         .summary = "Check this machine, the store and the models; exit code 1 if something is wrong"},
         {.name = "version", .summary = "Print the version"},
         {.name = "help", .summary = "Explain a subcommand", .operand = "[SUBCOMMAND]"},
     };

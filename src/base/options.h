@@ -45,6 +45,7 @@ struct SubcommandSpec {
   std::vector<std::string_view> aliases = {};
   std::string_view summary = {};
   std::string_view operand = {};             // "[MODEL]"; "" if it takes none
+  bool takes_rest = false;                   // every word after "--" is an operand
   std::string_view operand_option = {};      // the option an operand is a value of, "" if the subcommand reads it
   OptionState state = OptionState::kActive;  // kRefused: `note` says what to use in its place
   std::string_view note = {};
@@ -63,6 +64,9 @@ std::string nearest_subcommand(std::string_view spelling);
 
 // docs/flags.md: every subcommand and option, from the two tables.
 std::string options_markdown();
+
+// A script that completes subcommands and options in bash, to be sourced.
+std::string options_completion_bash();
 
 // Values of one run, by option name, validated against the table. Reading marks an option as used.
 class OptionValues {

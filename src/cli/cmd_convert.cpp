@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/context.h"
+#include "cli/fetch_model.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
 #include "cli/tidy_end.h"
@@ -52,7 +53,7 @@ Result<int> run_convert(Context& context) {
     return invalid_request("--output", "--output: {} is a link to {}, which does not exist; name a new folder", output,
                            std::filesystem::read_symlink(target, error).string());
 
-  VEDETTE_ASSIGN_OR_RETURN(hub::ResolvedModel resolved, hub::resolve_model(settings.model, settings.store));
+  VEDETTE_ASSIGN_OR_RETURN(hub::ResolvedModel resolved, find_model(settings.model, settings, quiet));
   VEDETTE_ASSIGN_OR_RETURN(weights::Checkpoint checkpoint, weights::open_checkpoint(resolved.path));
   {
     ProgressBar bar("converting " + resolved.name, !quiet);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/context.h"
 #include "cli/divergence.h"
+#include "cli/fetch_model.h"
 #include "cli/logits_file.h"
 #include "cli/prompt.h"
 #include "cli/settings.h"
@@ -115,7 +116,7 @@ Error with_own_option(Error error, const EvalSettings& settings) {
 Result<Subject> load_subject(const EvalSettings& settings, const std::string& model, engine::LoadOptions load,
                              int64_t tokens) {
   Subject subject;
-  VEDETTE_ASSIGN_OR_RETURN(hub::ResolvedModel resolved, hub::resolve_model(model, settings.model.store));
+  VEDETTE_ASSIGN_OR_RETURN(hub::ResolvedModel resolved, find_model(model, settings.model, settings.quiet));
   subject.name = resolved.name;
   VEDETTE_ASSIGN_OR_RETURN(subject.checkpoint, weights::open_checkpoint(resolved.path));
   load.max_sequences = 1;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/context.h"
+#include "cli/fetch_model.h"
 #include "cli/memory_report.h"
 #include "cli/settings.h"
 #include "cli/terminal.h"
@@ -146,7 +147,7 @@ std::string to_text(const Inspection& inspection) {
 Result<int> run_inspect(Context& context) {
   Inspection inspection;
   const ModelSettings settings = read_model(context.options);
-  read_verbosity(context.options);
+  const bool quiet = read_verbosity(context.options).quiet;
   const bool json = context.options.flag("--json");
   VEDETTE_ASSIGN_OR_RETURN(inspection.query.memory, read_memory(context.options));
   VEDETTE_ASSIGN_OR_RETURN(inspection.query.load.kv_type, read_kv_type(context.options));
@@ -156,7 +157,7 @@ Result<int> run_inspect(Context& context) {
   inspection.quant_label = context.options.text("--quant").value_or("default");
   VEDETTE_RETURN_IF_ERROR(start(context));
 
-  VEDETTE_ASSIGN_OR_RETURN(inspection.model, hub::resolve_model(settings.model, settings.store));
+  VEDETTE_ASSIGN_OR_RETURN(inspection.model, find_model(settings.model, settings, quiet));
   VEDETTE_ASSIGN_OR_RETURN(inspection.checkpoint, weights::open_checkpoint(inspection.model.path));
   auto spec = models::build_spec(inspection.checkpoint);
   if (spec.ok())

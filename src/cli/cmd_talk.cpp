@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/context.h"
+#include "cli/fetch_model.h"
 #include "cli/reply_printer.h"
 #include "cli/settings.h"
 #include "cli/talk.h"
@@ -111,6 +112,9 @@ Result<int> run_one_shot(Talk& talk, const TalkSettings& settings) {
 Result<int> run_talk(Context& context) {
   VEDETTE_ASSIGN_OR_RETURN(const TalkSettings settings, read_talk(context));
   VEDETTE_RETURN_IF_ERROR(start(context));
+  // Before interrupts are caught: one ends a download, which goes on next time.
+  if (const auto found = find_model(settings.model.model, settings.model, settings.quiet); !found.ok())
+    return found.error();
   Interrupts interrupts;
   VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<Talk> talk, Talk::open(settings, interrupts));
   auto code = settings.prompt ? run_one_shot(*talk, settings) : run_chat(*talk, settings, interrupts);

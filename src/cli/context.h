@@ -42,6 +42,12 @@ Result<int> run_list(Context& context);
 Result<int> run_arch(Context& context);
 Result<int> run_eval(Context& context);
 Result<int> run_convert(Context& context);
+Result<int> run_serve(Context& context);
+Result<int> run_claude(Context& context);
+Result<int> run_download(Context& context);
+Result<int> run_rm(Context& context);
+Result<int> run_models(Context& context);
+Result<int> run_doctor(Context& context);
 Result<int> run_version(Context& context);
 Result<int> run_help(Context& context);
 

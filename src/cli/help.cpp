@@ -95,8 +95,12 @@ std::string help_text(std::string_view name) {
 }
 
 Result<int> run_help(Context& context) {
-  const bool markdown = context.options.flag("--markdown");
+  const bool markdown = context.options.flag("--markdown"), completion = context.options.flag("--completion-bash");
   VEDETTE_RETURN_IF_ERROR(start(context));
+  if (completion) {
+    VEDETTE_RETURN_IF_ERROR(print(options_completion_bash()));
+    return kExitDone;
+  }
   const std::string name = context.operands.empty() ? "" : context.operands.front();
   const SubcommandSpec* subcommand = find_subcommand(name);
   if (!name.empty() && subcommand == nullptr)

@@ -52,6 +52,18 @@ int run_subcommand(const SubcommandSpec& spec, std::vector<std::string> argument
   return fail(kExitError, fmt::format("{}: stands in the option table but has no implementation", spec.name));
 }
 
+// The program under the name vedette-server is `vedette serve`, but for the subcommands that a server machine needs
+// too.
+void apply_program_name(std::string_view program, std::vector<std::string>& arguments) {
+  if (program.substr(program.rfind('/') + 1) != "vedette-server") return;
+  const std::string_view first = arguments.empty() ? std::string_view() : arguments.front();
+  for (const std::string_view known :
+       {"serve", "download", "rm", "list", "ls", "models", "doctor", "help", "version"}) {
+    if (first == known) return;
+  }
+  if (first != "-V" && first != "--version") arguments.insert(arguments.begin(), "serve");
+}
+
 int dispatch(std::vector<std::string> arguments) {
   if (arguments.empty()) {
     print_error("no subcommand given; `vedette help` lists them, `vedette run` opens a chat");
@@ -85,7 +97,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
   std::signal(SIGXFSZ, SIG_IGN);  // and so is the limit on the size of a file
   try {
-    return vedette::cli::dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    vedette::cli::apply_program_name(argc > 0 ? argv[0] : "", arguments);
+    return vedette::cli::dispatch(std::move(arguments));
   } catch (const std::exception& error) {
     return vedette::cli::fail(vedette::cli::kExitError,
                               fmt::format("internal error: {}; please report it with the command line", error.what()));

@@ -14,10 +14,28 @@ namespace {
 
 constexpr std::string_view kSource = "command line";
 
+// "-np": CLI11 knows short names of one letter alone.
+bool is_long_short_name(std::string_view spelling) {
+  return spelling.size() > 2 && spelling[0] == '-' && spelling[1] != '-';
+}
+
 std::string spellings(const OptionSpec& option) {
   std::string names(option.name);
-  for (std::string_view alias : option.aliases) names += fmt::format(",{}", alias);
+  for (std::string_view alias : option.aliases)
+    if (!is_long_short_name(alias)) names += fmt::format(",{}", alias);
   return names;
+}
+
+// Short names of several letters become the option's own name.
+void replace_long_short_names(std::string_view subcommand, std::vector<std::string>& arguments) {
+  const auto options = options_of(subcommand);
+  for (std::string& argument : arguments) {
+    if (argument == "--") return;
+    if (!is_long_short_name(argument)) continue;
+    for (const OptionSpec* option : options)
+      if (std::ranges::find(option->aliases, std::string_view(argument)) != option->aliases.end())
+        argument = option->name;
+  }
 }
 
 void add_option(CLI::App& app, const OptionSpec& option, std::map<const OptionSpec*, CLI::Option*>& added) {
@@ -85,6 +103,12 @@ Result<ParsedLine> parse_line(const SubcommandSpec& subcommand, std::vector<std:
   help->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   std::map<const OptionSpec*, CLI::Option*> added;
   for (const OptionSpec* option : options_of(subcommand.name)) add_option(app, *option, added);
+  replace_long_short_names(subcommand.name, arguments);
+  std::vector<std::string> rest;
+  if (const auto mark = std::ranges::find(arguments, "--"); subcommand.takes_rest && mark != arguments.end()) {
+    rest.assign(mark + 1, arguments.end());
+    arguments.erase(mark, arguments.end());
+  }
   std::ranges::reverse(arguments);
   try {
     app.parse(arguments);
@@ -99,7 +123,9 @@ Result<ParsedLine> parse_line(const SubcommandSpec& subcommand, std::vector<std:
     for (const std::string& value : added[option]->results())
       VEDETTE_RETURN_IF_ERROR(line.context.options.set(option->name, value, kSource));
   }
+  if (subcommand.takes_rest && !app.remaining().empty()) return unknown_word(subcommand, app.remaining().front());
   VEDETTE_RETURN_IF_ERROR(take_operands(subcommand, app.remaining(), line.context));
+  if (subcommand.takes_rest) line.context.operands = std::move(rest);
   VEDETTE_RETURN_IF_ERROR(line.context.options.apply_environment(subcommand.name));
   return line;
 }

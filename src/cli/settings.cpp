@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -30,11 +31,35 @@ std::optional<ops::DType> kv_type(const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> split_list(std::string_view text, std::string_view separators) {
+  std::vector<std::string> out;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find_first_of(separators, begin), text.size());
+    std::string item(text.substr(begin, end - begin));
+    item.erase(0, item.find_first_not_of(" \t\r\n"));
+    item.erase(item.find_last_not_of(" \t\r\n") + 1);
+    if (!item.empty()) out.push_back(std::move(item));
+    begin = end + 1;
+  }
+  return out;
+}
+
 hub::StoreSettings read_store(const OptionValues& options) {
   hub::StoreSettings store;
   store.models_dir = options.text("--models-dir").value_or("");
   store.cache_dir = options.text("--cache-dir").value_or("");
   return store;
+}
+
+hub::HubSettings read_hub(const OptionValues& options) {
+  hub::HubSettings hub;
+  hub.endpoint = options.text("--hf-endpoint").value_or(hub.endpoint);
+  hub.token = options.text("--token").value_or("");
+  if (const char* other = std::getenv("HUGGING_FACE_HUB_TOKEN"); hub.token.empty() && other != nullptr)
+    hub.token = other;
+  hub.extra_ca_file = options.text("--extra-ca-certs").value_or("");
+  return hub;
 }
 
 ModelSettings read_model(const OptionValues& options) {
@@ -43,7 +68,8 @@ ModelSettings read_model(const OptionValues& options) {
   settings.store = read_store(options);
   settings.store.default_org = options.text("--default-org").value_or("");
   if (options.given("--revision")) settings.store.revision = options.text("--revision");
-  (void)options.flag("--offline");  // nothing downloads
+  settings.hub = read_hub(options);
+  settings.offline = options.flag("--offline");
   return settings;
 }
 
@@ -148,6 +174,28 @@ Result<std::pair<int32_t, float>> parse_logit_bias(const std::string& text) {
   return std::pair(id, static_cast<float>(std::isinf(bias) ? bias : std::clamp(bias, -limit, limit)));
 }
 
+Result<std::vector<std::string>> samplers_by_letter(const std::string& letters) {
+  constexpr std::array<std::pair<char, std::string_view>, 10> kNames = {{{'d', "dry"},
+                                                                         {'k', "top_k"},
+                                                                         {'y', "typ_p"},
+                                                                         {'p', "top_p"},
+                                                                         {'s', "top_n_sigma"},
+                                                                         {'m', "min_p"},
+                                                                         {'t', "temperature"},
+                                                                         {'x', "xtc"},
+                                                                         {'e', "penalties"},
+                                                                         {'a', "adaptive_p"}}};
+  std::vector<std::string> out;
+  for (const char letter : letters) {
+    const auto found = std::ranges::find(kNames, letter, &std::pair<char, std::string_view>::first);
+    if (found == kNames.end())
+      return invalid_request("--sampler-seq", "--sampler-seq: expected letters of dkypsmtxea, found '{}'",
+                             letters.substr(0, 60));
+    out.emplace_back(found->second);
+  }
+  return out;
+}
+
 Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {
   sampling::SamplingParams params;
   (void)options.text("--mode");  // both choices decode plainly
@@ -159,6 +207,26 @@ Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {
   params.frequency_penalty = options.number("--frequency-penalty").value_or(0);
   params.presence_penalty = options.number("--presence-penalty").value_or(0);
   params.repeat_last_n = options.integer("--repeat-last-n").value_or(-1);
+  params.typical_p = options.number("--typical-p").value_or(1);
+  params.top_n_sigma = options.number("--top-n-sigma").value_or(-1);
+  params.p_less = options.flag("--p-less");
+  params.xtc_probability = options.number("--xtc-probability").value_or(0);
+  params.xtc_threshold = options.number("--xtc-threshold").value_or(0.1);
+  params.dynatemp_range = options.number("--dynatemp-range").value_or(0);
+  params.dynatemp_exponent = options.number("--dynatemp-exp").value_or(1);
+  params.mirostat = static_cast<int>(options.integer("--mirostat").value_or(0));
+  params.mirostat_eta = options.number("--mirostat-lr").value_or(0.1);
+  params.mirostat_tau = options.number("--mirostat-ent").value_or(5);
+  params.adaptive_target = options.number("--adaptive-target").value_or(-1);
+  params.adaptive_decay = options.number("--adaptive-decay").value_or(0.9);
+  params.dry_multiplier = options.number("--dry-multiplier").value_or(0);
+  params.dry_base = options.number("--dry-base").value_or(1.75);
+  params.dry_allowed_length = options.integer("--dry-allowed-length").value_or(2);
+  params.dry_penalty_last_n = options.integer("--dry-penalty-last-n").value_or(-1);
+  params.order = split_list(options.text("--samplers").value_or(""), ";,");
+  if (const auto letters = options.text("--sampler-seq"); letters && params.order.empty()) {
+    VEDETTE_ASSIGN_OR_RETURN(params.order, samplers_by_letter(*letters));
+  }
   for (const std::string& text : options.texts("--logit-bias")) {
     VEDETTE_ASSIGN_OR_RETURN(auto bias, parse_logit_bias(text));
     params.logit_bias.push_back(bias);

@@ -6,7 +6,7 @@
 namespace vedette::cli {
 
 std::span<const Subcommand> subcommands() {
-  static constexpr std::array<Subcommand, 9> kSubcommands = {{
+  static constexpr std::array<Subcommand, 15> kSubcommands = {{
       {"run", run_talk},
       {"generate", run_talk},
       {"inspect", run_inspect},
@@ -14,6 +14,12 @@ std::span<const Subcommand> subcommands() {
       {"arch", run_arch},
       {"eval", run_eval},
       {"convert", run_convert},
+      {"serve", run_serve},
+      {"claude", run_claude},
+      {"download", run_download},
+      {"rm", run_rm},
+      {"models", run_models},
+      {"doctor", run_doctor},
       {"version", run_version},
       {"help", run_help},
   }};

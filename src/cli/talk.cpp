@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/context.h"
+#include "cli/memory_budget.h"
 #include "cli/terminal.h"
 #include "hub/model_store.h"
 #include "models/registry.h"
@@ -113,24 +114,6 @@ Status preflight(const TalkSettings& settings, const weights::Checkpoint& checkp
   return ok_status();
 }
 
-// What --memory-limit leaves for K/V.
-Status apply_memory_limit(const TalkSettings& settings, const weights::Checkpoint& checkpoint,
-                          engine::LoadOptions& load) {
-  if (!settings.memory.limit_bytes || settings.force) return ok_status();
-  const double limit = static_cast<double>(*settings.memory.limit_bytes);
-  const int64_t left = static_cast<int64_t>(limit / settings.memory.headroom) - checkpoint.tensor_bytes;
-  if (left <= 0) {
-    const double total = static_cast<double>(checkpoint.tensor_bytes) * settings.memory.headroom;
-    return out_of_budget("memory_limit",
-                         "the weights take {} with a headroom of {}, --memory-limit allows {}; raise it or take a "
-                         "smaller model",
-                         engine::format_bytes(static_cast<int64_t>(total)), settings.memory.headroom,
-                         engine::format_bytes(*settings.memory.limit_bytes));
-  }
-  load.kv_budget_bytes = left;
-  return ok_status();
-}
-
 std::string start_line(const std::string& name, const engine::LoadReport& report) {
   return fmt::format("{} ({}): compute {}, {}, {} threads, K/V {}, context {}, loaded in {:.1f} s", name, report.family,
                      ops::to_string(report.backend.compute), report.backend.isa, report.backend.threads,
@@ -166,7 +149,7 @@ Result<std::unique_ptr<Talk>> Talk::open(const TalkSettings& settings, Interrupt
 
   engine::LoadOptions load = settings.load;
   load.check_memory = !settings.force;
-  VEDETTE_RETURN_IF_ERROR(apply_memory_limit(settings, checkpoint, load));
+  VEDETTE_RETURN_IF_ERROR(apply_memory_limit(settings.memory, settings.force, checkpoint, load));
   Result<engine::LoadedModel> model = [&] {
     ProgressBar bar("loading " + resolved.name, !settings.quiet);
     load.progress = [&](int64_t done, int64_t total) {

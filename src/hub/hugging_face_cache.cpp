@@ -72,4 +72,19 @@ std::optional<std::string> find_snapshot(const std::string& owner, const std::st
   return folder.string();
 }
 
+std::vector<std::pair<std::string, std::string>> cached_repositories() {
+  constexpr std::string_view kPrefix = "models--";
+  std::vector<std::pair<std::string, std::string>> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(hugging_face_cache_root(), error)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    name.erase(0, kPrefix.size());
+    const size_t mark = name.find("--");
+    if (mark == std::string::npos || mark == 0 || mark + 2 == name.size()) continue;
+    out.emplace_back(name.substr(0, mark), name.substr(mark + 2));
+  }
+  return out;
+}
+
 }  // namespace vedette::hub

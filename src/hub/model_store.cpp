@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "hub/hugging_face_cache.h"
+#include "hub/model_source.h"
 
 namespace vedette::hub {
 namespace fs = std::filesystem;
@@ -108,8 +109,7 @@ Error nowhere(const RepoId& id, const StoreSettings& settings, const std::string
   const std::string fetch =
       id.text() == kDefaultModel
           ? std::string("fetch it with tools/fetch_models.py")
-          : fmt::format("fetch it with `huggingface-cli download {}`, or put its files into {}/{}", id.text(), root,
-                        id.text());
+          : fmt::format("fetch it with `vedette download {}`, or put its files into {}/{}", id.text(), root, id.text());
   return not_found("model", "model {} (revision {}): not in ./models, the store {} or the Hugging Face cache {}{}; {}",
                    id.text(), revision, root, hugging_face_cache_root(), same_name_hint(id, root), fetch);
 }
@@ -146,17 +146,25 @@ std::string store_root(const StoreSettings& settings) {
   return (cache / "models").string();
 }
 
-Result<ResolvedModel> resolve_model(const std::string& argument, const StoreSettings& settings) {
+namespace {
+
+// The model, or nothing where a name is fit but nowhere.
+Result<std::optional<ResolvedModel>> locate(const std::string& argument, const StoreSettings& settings,
+                                            std::optional<RepoId>& id) {
+  using Found = std::optional<ResolvedModel>;
   if (argument.empty())
     return invalid_request("model", "no model named: give a folder, a .gguf file or owner/name (see `vedette list`)");
   if (argument.find('\0') != std::string::npos)
     return invalid_request("model", "the model's name holds a zero byte; give a folder, a .gguf file or owner/name");
   std::error_code error;
-  if (fs::exists(argument, error)) return resolve_path(argument, settings);
+  if (fs::exists(argument, error)) {
+    VEDETTE_ASSIGN_OR_RETURN(ResolvedModel model, resolve_path(argument, settings));
+    return Found(std::move(model));
+  }
   if (looks_like_path(argument))
     return not_found("model", "{}: no such file or folder; `vedette list` shows the models in the store", argument);
 
-  const auto id = parse_repo_id(argument, settings.default_org);
+  id = parse_repo_id(argument, settings.default_org);
   if (!id) {
     return invalid_request("model", "'{}': expected owner/name with letters, digits and . _ - in each part, or a path",
                            argument);
@@ -167,23 +175,49 @@ Result<ResolvedModel> resolve_model(const std::string& argument, const StoreSett
     for (const fs::path& local : {fs::path("models") / id->owner / id->name, fs::path("models") / id->name}) {
       if (!fs::is_directory(local, error)) continue;
       VEDETTE_ASSIGN_OR_RETURN(std::string path, checkpoint_in_folder(local));
-      return ResolvedModel{path, id->text(), "./models"};
+      return Found({path, id->text(), "./models"});
     }
     if (fs::is_directory(in_store, error)) {
       VEDETTE_ASSIGN_OR_RETURN(std::string path, checkpoint_in_folder(in_store));
-      return ResolvedModel{path, id->text(), "store"};
+      return Found({path, id->text(), "store"});
     }
   } else if (fs::is_directory(in_store, error)) {
+    const ModelSource source = read_source(in_store.string());
+    if (revision == source.revision || revision == source.commit) {
+      VEDETTE_ASSIGN_OR_RETURN(std::string path, checkpoint_in_folder(in_store));
+      return Found({path, id->text(), "store"});
+    }
     return invalid_request("--revision",
-                           "--revision {}: the store already holds {} and keeps no revisions apart; give that revision "
+                           "--revision {}: the store already holds another revision of {} and keeps no revisions "
+                           "apart; give that revision "
                            "a --models-dir of its own",
                            revision, id->text());
   }
   if (auto snapshot = find_snapshot(id->owner, id->name, revision)) {
     VEDETTE_ASSIGN_OR_RETURN(std::string path, checkpoint_in_folder(*snapshot));
-    return ResolvedModel{path, id->text(), "Hugging Face cache"};
+    return Found({path, id->text(), "Hugging Face cache"});
   }
-  return nowhere(*id, settings, revision);
+  return Found();
+}
+
+}  // namespace
+
+Result<ResolvedModel> resolve_model(const std::string& argument, const StoreSettings& settings) {
+  std::optional<RepoId> id;
+  VEDETTE_ASSIGN_OR_RETURN(auto found, locate(argument, settings, id));
+  if (found) return std::move(*found);
+  return nowhere(*id, settings, settings.revision.value_or("main"));
+}
+
+std::string missing_model(const std::string& argument, const StoreSettings& settings) {
+  std::optional<RepoId> id;
+  const auto found = locate(argument, settings, id);
+  return found.ok() && !*found && id ? id->text() : "";
+}
+
+bool is_repo_id(const std::string& text) {
+  const size_t slash = text.find('/');
+  return slash != std::string::npos && is_name_part(text.substr(0, slash)) && is_name_part(text.substr(slash + 1));
 }
 
 std::vector<StoreEntry> list_store(const std::string& root) {
@@ -192,17 +226,43 @@ std::vector<StoreEntry> list_store(const std::string& root) {
   const fs::path absolute = fs::absolute(root, error);
   for (const auto& owner : fs::directory_iterator(absolute, error)) {
     std::error_code inner;
-    if (!owner.is_directory(inner) || !is_name_part(owner.path().filename().string())) continue;
+    const std::string owner_name = owner.path().filename().string();
+    // Names with a leading dot are this program's own (unfinished downloads).
+    if (!owner.is_directory(inner) || !is_name_part(owner_name) || owner_name.starts_with('.')) continue;
     for (const auto& model : fs::directory_iterator(owner.path(), inner)) {
       std::error_code ignored;
       const std::string name = model.path().filename().string();
       if (!model.is_directory(ignored) || !is_name_part(name)) continue;
-      if (auto entry = measure(model.path(), owner.path().filename().string() + "/" + name))
-        entries.push_back(std::move(*entry));
+      if (auto entry = measure(model.path(), owner_name + "/" + name)) entries.push_back(std::move(*entry));
     }
   }
   std::ranges::sort(entries, {}, &StoreEntry::repo_id);
   return entries;
+}
+
+std::vector<StoreEntry> list_hugging_face_cache() {
+  std::vector<StoreEntry> entries;
+  for (const auto& [owner, name] : cached_repositories()) {
+    if (!is_name_part(owner) || !is_name_part(name)) continue;
+    const auto snapshot = find_snapshot(owner, name, "main");
+    if (!snapshot) continue;
+    if (auto entry = measure(*snapshot, owner + "/" + name)) entries.push_back(std::move(*entry));
+  }
+  std::ranges::sort(entries, {}, &StoreEntry::repo_id);
+  return entries;
+}
+
+std::vector<ModelFolder> model_folders(const StoreSettings& settings) {
+  std::vector<ModelFolder> folders = {
+      {"./models", "models", false, list_store("models")},
+      {"store", store_root(settings), false, list_store(store_root(settings))},
+      {"Hugging Face cache", hugging_face_cache_root(), false, list_hugging_face_cache()}};
+  for (ModelFolder& folder : folders) {
+    std::error_code error;
+    folder.path = fs::absolute(folder.path, error).string();
+    folder.exists = fs::is_directory(folder.path, error);
+  }
+  return folders;
 }
 
 }  // namespace vedette::hub

@@ -1,6 +1,6 @@
 // Where models lie on this machine, and what a model argument means.
 //
-// Nothing here downloads: a model that is nowhere is an error that lists where it was looked for.
+// Nothing here downloads (hub/download.h does): a model that is nowhere is an error that lists where it was looked for.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,12 @@ struct ResolvedModel {
 // places looked at and how to fetch it), kUnsupported (a file that is no checkpoint).
 Result<ResolvedModel> resolve_model(const std::string& argument, const StoreSettings& settings);
 
+// The owner/name that an argument stands for where the model is nowhere on this machine and could be fetched; "" if it
+// is here, or is no such name.
+std::string missing_model(const std::string& argument, const StoreSettings& settings);
+// "owner/name" of two plain names.
+bool is_repo_id(const std::string& text);
+
 struct StoreEntry {
   std::string repo_id;  // owner/name
   std::string path;     // absolute
@@ -46,5 +52,17 @@ struct StoreEntry {
 
 // Every owner/name folder of the store that holds a file, by name. A store that does not exist is empty.
 std::vector<StoreEntry> list_store(const std::string& root);
+// The main snapshot of every model in the Hugging Face cache, by name.
+std::vector<StoreEntry> list_hugging_face_cache();
+
+// A folder that models are looked for in.
+struct ModelFolder {
+  std::string kind;  // as ResolvedModel::source
+  std::string path;
+  bool exists = false;
+  std::vector<StoreEntry> models;
+};
+// ./models, the store and the Hugging Face cache, in the order of resolve_model.
+std::vector<ModelFolder> model_folders(const StoreSettings& settings);
 
 }  // namespace vedette::hub

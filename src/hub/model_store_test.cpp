@@ -99,7 +99,7 @@ TEST_F(ModelStore, AMissSaysWhereItLookedAndHowToFetch) {
   EXPECT_NE(message.find((root_ / "store").string()), std::string::npos) << message;
   EXPECT_NE(message.find((root_ / "hf/hub").string()), std::string::npos) << message;
   EXPECT_NE(message.find("the store has vedette/Small"), std::string::npos) << message;
-  EXPECT_NE(message.find("huggingface-cli download o/small"), std::string::npos) << message;
+  EXPECT_NE(message.find("vedette download o/small"), std::string::npos) << message;
   EXPECT_NE(error_of(std::string(kDefaultModel)).find("tools/fetch_models.py"), std::string::npos);
 }
 

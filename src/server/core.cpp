@@ -10,7 +10,10 @@ ServerCore::ServerCore(ServerSettings given)
     : settings(std::move(given)),
       responses(settings.responses),
       streams(settings.streams),
+      events(std::make_shared<EventFeed>(FeedSettings{.ping_ms = settings.sse_ping_ms})),
       started_at(static_cast<int64_t>(std::time(nullptr))),
-      executor(std::max(1, settings.http.threads)) {}
+      executor(std::max(1, settings.http.threads)) {
+  jobs.add(events);
+}
 
 }  // namespace vedette::server

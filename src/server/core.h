@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "hub/model_store.h"
+#include "server/event_feed.h"
 #include "server/executor.h"
 #include "server/gate.h"
 #include "server/http.h"
@@ -37,6 +39,7 @@ struct ServerSettings {
   ResponseStoreSettings responses;
   StreamStoreSettings streams;
   std::string version;
+  hub::StoreSettings store;  // where models lie, for /doctor and /admin/models
   // Name of a model (as in POST /admin/load) to all that loading it takes; errors as the resolver's.
   std::function<Result<ServedModelOptions>(const std::string& name)> resolve;
 };
@@ -44,6 +47,7 @@ struct ServerSettings {
 // Counters of the server's own; the engine has its own.
 struct ServerCounters {
   std::atomic<int64_t> requests{0}, failures{0}, refused_busy{0}, cancelled{0};
+  std::atomic<int64_t> last_request_ms{0};  // LiveJobs::now_ms()
 };
 
 struct ServerCore {
@@ -54,6 +58,7 @@ struct ServerCore {
   ModelHost models;
   ResponseStore responses;
   StreamStore streams;
+  std::shared_ptr<EventFeed> events;  // never null
   LiveJobs jobs;
   const int64_t started_at;  // seconds since 1970
   Executor executor;         // translates events; last, so that its tasks end while what they use is there

@@ -26,7 +26,8 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
         writer_(std::move(writer)),
         run_(std::move(run)),
         stream_(stream),
-        scope_(std::move(scope)) {
+        scope_(std::move(scope)),
+        number_(core.events->next_request()) {
     if (const std::string* id = request_.header("x-conversation-id"); id != nullptr && stream_ && !id->empty())
       conversation_ = *id;
     request_.body.clear();
@@ -34,7 +35,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
 
   void begin() {
     const auto self = shared_from_this();
-    last_ms_ = LiveJobs::now_ms();
+    last_ms_ = started_ms_ = LiveJobs::now_ms();
     core_.jobs.add(self);
     if (!conversation_.empty())
       core_.streams.open(scope_, conversation_, [run = std::weak_ptr<JobRun>(run_)] {
@@ -102,6 +103,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
   }
 
   void event(const JobEvent& event) {
+    if (event.kind == JobEvent::Kind::kProgress) core_.events->prefill(number_, event.prefilled, event.prompt_tokens);
     if (!stream_) return;
     const std::scoped_lock lock(mutex_);
     std::string out;
@@ -113,6 +115,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
     const std::scoped_lock lock(mutex_);
     ended_ = true;
     writer_->completed(run_->info(), answer);
+    core_.events->finished(number_, dialect_.name, run_->info(), answer, LiveJobs::now_ms() - started_ms_);
     if (stream_) {
       std::string out;
       writer_->finish(run_->info(), answer, out);
@@ -127,6 +130,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
     const std::scoped_lock lock(mutex_);
     ended_ = true;
     if (error.kind != ErrorKind::kCancelled) ++core_.counters.failures;
+    core_.events->failed(number_, dialect_.name, error, LiveJobs::now_ms() - started_ms_);
     if (stream_) {
       std::string out;
       writer_->fail(error, out);
@@ -151,8 +155,9 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
   std::shared_ptr<JobRun> run_;
   const bool stream_;
   const std::string scope_;
+  const int64_t number_;  // of the request, for those who watch
   std::string conversation_;
-  int64_t last_ms_ = 0;
+  int64_t started_ms_ = 0, last_ms_ = 0;
   bool ended_ = false;
   std::atomic<bool> paused_{false};
 };
@@ -165,7 +170,8 @@ struct Admitted {
 
 Result<Admitted> translate(ServerCore& core, const Dialect& dialect, const HttpRequest& request) {
   Admitted out;
-  VEDETTE_ASSIGN_OR_RETURN(out.model, core.models.current());
+  core.counters.last_request_ms = LiveJobs::now_ms();
+  VEDETTE_ASSIGN_OR_RETURN(out.model, core.models.wake());
   VEDETTE_ASSIGN_OR_RETURN(const Json body, read_body(request));
   out.scope = scope_of(request, core.settings.gate);
   const ServedModel& model = *out.model;

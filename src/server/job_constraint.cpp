@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/tools/call_grammar.h"
 
 namespace vedette::server {
 namespace {
@@ -34,10 +35,6 @@ bool thinks(const ServedModel& model, const GenerateJob& job) {
   if (conversation == nullptr || conversation->thinking == Thinking::kOff) return false;
   if (conversation->thinking == Thinking::kOn) return true;
   return model.defaults.thinking.value_or(true);
-}
-
-Result<std::vector<int32_t>> ids_of(const ServedModel& model, const std::string& mark) {
-  return model.tokenizer().encode(mark, {.add_special = false, .parse_special = true});
 }
 
 Error at_field(Error error, const std::string& field) {
@@ -81,8 +78,11 @@ Result<std::shared_ptr<const sampling::Constraint>> make_constraint(const Served
   gate.starts_inside = opens_reasoning(marks, prompt_text);
   gate.may_open = !gate.starts_inside;
   gate.budget = job.thinking_budget;
-  VEDETTE_ASSIGN_OR_RETURN(gate.open, ids_of(model, marks.open));
-  VEDETTE_ASSIGN_OR_RETURN(gate.close, ids_of(model, marks.close));
+  gate.end = model.report.eos;
+  gate.tokenizer = &model.tokenizer();
+  gate.close_text = marks.close;
+  VEDETTE_ASSIGN_OR_RETURN(gate.open, text::mark_ids(model.tokenizer(), marks.open));
+  VEDETTE_ASSIGN_OR_RETURN(gate.close, text::mark_ids(model.tokenizer(), marks.close));
   return Shared(text::gate_reasoning(std::move(gate), std::move(inner)));
 }
 

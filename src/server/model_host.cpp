@@ -14,6 +14,8 @@ Result<std::shared_ptr<ServedModel>> ModelHost::current() const {
   if (model_) return model_;
   if (view_.state == State::kLoading)
     return unavailable("", "the model {} is loading; try again in a moment", view_.name);
+  if (view_.state == State::kSleeping)
+    return unavailable("", "the model {} sleeps; a generation request wakes it", view_.name);
   return unavailable("", "no model is loaded; POST /admin/load with {{\"model\": \"owner/name\"}} loads one");
 }
 
@@ -38,6 +40,7 @@ Status ModelHost::load(ServedModelOptions options) {
     if (report) report(done, total);
   };
   auto model = serve_model(options);
+  options.load.progress = nullptr;
   const std::scoped_lock lock(mutex_);
   if (!model.ok()) {
     view_.state = State::kFailed;
@@ -46,7 +49,32 @@ Status ModelHost::load(ServedModelOptions options) {
   }
   model_ = std::move(*model);
   view_.state = State::kReady;
+  options_ = std::move(options);
   return ok_status();
+}
+
+Result<std::shared_ptr<ServedModel>> ModelHost::wake() {
+  if (view().state == State::kSleeping) {
+    const std::scoped_lock waking(waking_);
+    if (view().state == State::kSleeping) {
+      ServedModelOptions options;
+      {
+        const std::scoped_lock lock(mutex_);
+        options = options_;
+      }
+      VEDETTE_RETURN_IF_ERROR(load(std::move(options)));
+    }
+  }
+  return current();
+}
+
+void ModelHost::sleep() {
+  std::shared_ptr<ServedModel> old;  // freed outside the lock
+  const std::scoped_lock lock(mutex_);
+  if (!model_ || model_.use_count() > 1) return;
+  old = std::move(model_);
+  model_ = nullptr;
+  view_.state = State::kSleeping;
 }
 
 bool ModelHost::unload(int wait_ms) {

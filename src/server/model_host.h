@@ -18,7 +18,7 @@ namespace vedette::server {
 // loads.
 class ModelHost {
  public:
-  enum class State : uint8_t { kNone, kLoading, kReady, kFailed };
+  enum class State : uint8_t { kNone, kLoading, kReady, kFailed, kSleeping };
   struct View {
     State state = State::kNone;
     std::string name;  // of the model that is loaded or being loaded
@@ -30,16 +30,22 @@ class ModelHost {
 
   // The loaded model, or kUnavailable: one is loading (try again), or none is loaded (POST /admin/load).
   Result<std::shared_ptr<ServedModel>> current() const;
+  // The same for a request that needs it: a sleeping model is loaded again first.
+  Result<std::shared_ptr<ServedModel>> wake();
   // Replaces the model; returns when it is ready. Only one load at a time: kUnavailable otherwise.
   Status load(ServedModelOptions options);
   // Lets go of the model; true if there was one. Waits up to `wait_ms` for its jobs to end.
   bool unload(int wait_ms);
+  // Unloads until wake(); does nothing where jobs hold the model.
+  void sleep();
   View view() const;
 
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<ServedModel> model_;
   View view_;
+  ServedModelOptions options_;  // of the model loaded last
+  std::mutex waking_;           // one wake() at a time; taken before mutex_
 };
 
 }  // namespace vedette::server

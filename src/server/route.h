@@ -77,14 +77,16 @@ void handle_stream_follow(const RouteCall& call);  // routes/streams.cpp
 void handle_stream_delete(const RouteCall& call);
 void handle_streams_lookup(const RouteCall& call);
 
-void handle_doctor(const RouteCall& call);  // routes/admin.cpp
-void handle_machine(const RouteCall& call);
-void handle_events(const RouteCall& call);
+void handle_events(const RouteCall& call);  // routes/events.cpp
 void handle_rounds(const RouteCall& call);
+
+void handle_doctor(const RouteCall& call);  // routes/machine.cpp
+void handle_machine(const RouteCall& call);
 void handle_admin_models(const RouteCall& call);
-void handle_admin_status(const RouteCall& call);
+void handle_admin_integrations(const RouteCall& call);
+
+void handle_admin_status(const RouteCall& call);  // routes/admin.cpp
 void handle_admin_load(const RouteCall& call);
 void handle_admin_unload(const RouteCall& call);
-void handle_admin_integrations(const RouteCall& call);
 
 }  // namespace vedette::server

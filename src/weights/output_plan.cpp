@@ -94,7 +94,9 @@ class Planner {
     out.dtype = dense_type(matrix);
     if (!options_.bits && options_.dtype) return;  // everything dense
     const bool two_axes = tensor.shape.size() == 2 && name.ends_with(".weight");
-    if (is_repackable(matrix.scheme) && two_axes && (!options_.bits || group_ == 32)) {
+    const bool keeps_bits =
+        is_repackable(matrix.scheme) && (!options_.bits || *options_.bits == repacked_bits(matrix.scheme));
+    if (keeps_bits && two_axes && (!options_.bits || group_ == 32)) {
       out.form = OutputForm::kRepack;
       out.bits = repacked_bits(matrix.scheme);
       out.group = 32;

@@ -51,6 +51,7 @@ void handle_admin_load(const RouteCall& call) {
     return fail(error);
   }
   if (*context && **context > 0) options->load.context_length = **context;
+  call.core.events->end_streams();  // they tell of one model
   const Status loaded = call.core.models.load(std::move(*options));
   if (!loaded.ok()) return fail(loaded.error());
   send_json(status_json(call.core.models.view()), 200, {}, call.responder);

@@ -18,6 +18,8 @@ const char* state_name(ModelHost::State state) {
       return "ok";
     case ModelHost::State::kFailed:
       return "error";
+    case ModelHost::State::kSleeping:
+      return "sleeping";
   }
   return "error";
 }
@@ -90,6 +92,7 @@ void handle_health(const RouteCall& call) {
     }
     return send_json(out, 200, {}, call.responder);
   }
+  if (view.state == ModelHost::State::kSleeping) return send_json(out, 200, {}, call.responder);
   Json error = Json::object();
   error.set("code", 503);
   error.set("message", view.state == ModelHost::State::kLoading  ? "Loading model"

@@ -51,6 +51,12 @@ const Route kRoutes[] = {
 
     {"GET", "/", false, nullptr, handle_root},
     {"GET", "/v1/health", true, nullptr, handle_health},
+    {"GET", "/doctor", false, nullptr, handle_doctor},
+    {"GET", "/machine", false, nullptr, handle_machine},
+    {"GET", "/events", false, nullptr, handle_events},
+    {"GET", "/rounds", false, nullptr, handle_rounds},
+    {"GET", "/admin/models", false, nullptr, handle_admin_models},
+    {"GET", "/admin/integrations", false, nullptr, handle_admin_integrations},
     {"GET", "/admin/status", false, nullptr, handle_admin_status},
     {"POST", "/admin/load", false, nullptr, handle_admin_load},
     {"POST", "/admin/unload", false, nullptr, handle_admin_unload},
