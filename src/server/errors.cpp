@@ -1,4 +1,5 @@
 // Error kinds as HTTP statuses, and OpenAI's envelope.
+#include "base/utf8.h"
 #include "server/dialect.h"
 
 namespace vedette::server {
@@ -64,7 +65,11 @@ void append_sse(std::string& out, std::string_view event, std::string_view data)
     out += '\n';
   }
   out += "data: ";
-  out += data;
+  // Single tokens and texts of requests may hold bytes that are no UTF-8.
+  if (is_valid_utf8(data))
+    out += data;
+  else
+    out += repair_utf8(data);
   out += "\n\n";
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "server/job_run.h"
 #include "server/prompt_builder.h"
 
@@ -216,6 +217,8 @@ void send_json(const Json& body, int status, const HeaderList& headers, const st
   HttpResponse response;
   response.status = status;
   response.body = body.dump();
+  // Texts of requests and single tokens may hold bytes that are no UTF-8.
+  if (!is_valid_utf8(response.body)) response.body = repair_utf8(response.body);
   response.headers = headers;
   responder->send(std::move(response));
 }
