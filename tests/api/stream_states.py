@@ -301,7 +301,7 @@ def messages(events, pings=False):
             body.update(data["delta"], usage=data["usage"], x_vedette=data["x_vedette"])
         else:
             assert name == "message_stop" and number == len(events) - 1, f"{name} at {number} of {len(events)}"
-    assert events[-1][0] == "message_stop" and blocks
+    assert [name for name, _ in events[-2:]] == ["message_delta", "message_stop"] and blocks
     body["content"] = blocks
     whole_message(body)
     return body
