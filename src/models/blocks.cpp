@@ -218,6 +218,13 @@ LayerSpec pre_norm_layer(NormSpec before_attention, AttentionSpec attention, Nor
   return layer;
 }
 
+LayerSpec llama_layer(const Dense& dense, const std::string& layer, AttentionSpec attention, MlpSpec mlp,
+                      float residual_scale) {
+  return pre_norm_layer(rms_norm(layer + "input_layernorm", dense.hidden, dense.eps), std::move(attention),
+                        rms_norm(layer + "post_attention_layernorm", dense.hidden, dense.eps), std::move(mlp),
+                        residual_scale);
+}
+
 LayerSpec post_norm_layer(AttentionSpec attention, NormSpec after_attention, MlpSpec mlp, NormSpec after_mlp) {
   LayerSpec layer;
   layer.parts = {std::move(attention), std::move(after_attention), ResidualSpec{},

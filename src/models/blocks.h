@@ -97,6 +97,9 @@ MlpSpec plain_mlp(const Dense& dense, const std::string& up, const std::string& 
 // h += scale * attention(norm(h));  h += scale * mlp(norm(h))
 LayerSpec pre_norm_layer(NormSpec before_attention, AttentionSpec attention, NormSpec before_mlp, MlpSpec mlp,
                          float residual_scale = 1.0f);
+// The same with Llama's RMS norms below `layer`: input_layernorm and post_attention_layernorm.
+LayerSpec llama_layer(const Dense& dense, const std::string& layer, AttentionSpec attention, MlpSpec mlp,
+                      float residual_scale = 1.0f);
 // h += norm(attention(h));  h += norm(mlp(h))
 LayerSpec post_norm_layer(AttentionSpec attention, NormSpec after_attention, MlpSpec mlp, NormSpec after_mlp);
 // h += norm(attention(norm(h)));  h += norm(mlp(norm(h)))

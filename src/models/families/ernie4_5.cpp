@@ -22,9 +22,7 @@ Result<DecoderSpec> build_ernie4_5(const weights::Checkpoint& checkpoint) {
     const std::string p = d.layer(i);
     AttentionSpec self = attention(d, p + "self_attn.", {.qkv = bias, .output = bias});
     self.rope = rope;
-    spec.layers.push_back(pre_norm_layer(rms_norm(p + "input_layernorm", d.hidden, d.eps), self,
-                                         rms_norm(p + "post_attention_layernorm", d.hidden, d.eps),
-                                         gated_mlp(d, p + "mlp.", bias)));
+    spec.layers.push_back(llama_layer(d, p, self, gated_mlp(d, p + "mlp.", bias)));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
   return config.finish(std::move(spec));

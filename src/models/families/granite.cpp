@@ -19,9 +19,7 @@ Result<DecoderSpec> build_granite(const weights::Checkpoint& checkpoint) {
     AttentionSpec self = attention(d, p + "self_attn.", bias);
     self.rope = rope;
     self.scale = score_scale;
-    spec.layers.push_back(pre_norm_layer(rms_norm(p + "input_layernorm", d.hidden, d.eps), self,
-                                         rms_norm(p + "post_attention_layernorm", d.hidden, d.eps),
-                                         gated_mlp(d, p + "mlp.", mlp_bias), residual_scale));
+    spec.layers.push_back(llama_layer(d, p, self, gated_mlp(d, p + "mlp.", mlp_bias), residual_scale));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
   return config.finish(std::move(spec));

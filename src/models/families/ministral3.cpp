@@ -41,9 +41,7 @@ Result<DecoderSpec> build_ministral3(const weights::Checkpoint& checkpoint) {
     self.window = window;
     self.query_scale_beta = static_cast<float>(beta);
     self.query_scale_context = static_cast<float>(original);
-    spec.layers.push_back(pre_norm_layer(rms_norm(p + "input_layernorm", d.hidden, d.eps), self,
-                                         rms_norm(p + "post_attention_layernorm", d.hidden, d.eps),
-                                         gated_mlp(d, p + "mlp.")));
+    spec.layers.push_back(llama_layer(d, p, self, gated_mlp(d, p + "mlp.")));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
   return config.finish(std::move(spec));

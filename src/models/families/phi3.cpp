@@ -16,9 +16,7 @@ Result<DecoderSpec> build_phi3(const weights::Checkpoint& checkpoint) {
     AttentionSpec self = fused_attention(d, p + "self_attn.qkv_proj", p + "self_attn.o_proj");
     self.rope = rope;
     self.window = window;
-    spec.layers.push_back(pre_norm_layer(rms_norm(p + "input_layernorm", d.hidden, d.eps), self,
-                                         rms_norm(p + "post_attention_layernorm", d.hidden, d.eps),
-                                         fused_gated_mlp(d, p + "mlp.")));
+    spec.layers.push_back(llama_layer(d, p, self, fused_gated_mlp(d, p + "mlp.")));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
   return config.finish(std::move(spec));

@@ -24,9 +24,7 @@ Result<DecoderSpec> build_smollm3(const weights::Checkpoint& checkpoint) {
     AttentionSpec self = attention(d, p + "self_attn.", bias);
     if (with_rope[static_cast<size_t>(i)] != 0) self.rope = rope;
     self.window = windows[static_cast<size_t>(i)];
-    spec.layers.push_back(pre_norm_layer(rms_norm(p + "input_layernorm", d.hidden, d.eps), self,
-                                         rms_norm(p + "post_attention_layernorm", d.hidden, d.eps),
-                                         gated_mlp(d, p + "mlp.", mlp_bias)));
+    spec.layers.push_back(llama_layer(d, p, self, gated_mlp(d, p + "mlp.", mlp_bias)));
   }
   spec.final_norm = rms_norm(d.prefix + "norm", d.hidden, d.eps);
   return config.finish(std::move(spec));
