@@ -95,12 +95,12 @@ TEST(OptionValues, RefusedOptionsAndChoicesGiveTheirReason) {
 
 TEST(OptionValues, ARefusedOptionMayAskForWhatHappensAnyway) {
   OptionValues values;
-  EXPECT_TRUE(values.set("--dry-multiplier", "0", "command line").ok());
+  EXPECT_TRUE(values.set("--draft-max", "16", "command line").ok());
   EXPECT_TRUE(values.set("--tp-size", "1", "command line").ok());
   EXPECT_TRUE(values.set("--tp-lm-head-mode", "replicated", "command line").ok());
-  EXPECT_FALSE(values.set("--dry-multiplier", "0.5", "command line").ok());
+  EXPECT_FALSE(values.set("--draft-max", "15.5", "command line").ok());
   EXPECT_FALSE(values.set("--tp-size", "2", "command line").ok());
-  EXPECT_FALSE(values.set("--p-less", "1", "command line").ok());
+  EXPECT_FALSE(values.set("--lookup-drafts", "1", "command line").ok());
 }
 
 TEST(OptionValues, InertOptionsLeaveOneNotice) {
@@ -123,8 +123,9 @@ TEST(OptionValues, AnOptionThatNothingReadsFails) {
 
 TEST(OptionValues, DefaultsComeFromTheTable) {
   OptionValues values;
-  EXPECT_EQ(values.integer("--top-k"), 0);
-  EXPECT_EQ(values.number("--top-p"), 1.0);
+  EXPECT_EQ(values.integer("--mirostat"), 0);
+  EXPECT_EQ(values.number("--typical-p"), 1.0);
+  EXPECT_EQ(values.integer("--top-k"), std::nullopt);
   EXPECT_EQ(values.text("--revision"), "main");
   EXPECT_EQ(values.integer("--seed"), std::nullopt);
   EXPECT_EQ(values.text("--models-dir"), std::nullopt);

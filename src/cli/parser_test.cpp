@@ -55,7 +55,7 @@ TEST(Parser, UnknownOptionsGetASuggestion) {
             "unknown option '--xyzzyxyzzy'; `vedette help generate` lists the options");
   EXPECT_NE(error_of("generate", {"-z"}).find("unknown option '-z'"), std::string::npos);
   EXPECT_EQ(error_of("list", {"--temperature", "1"}),
-            "--temperature does not belong to `vedette list`; it is for: run, generate");
+            "--temperature does not belong to `vedette list`; it is for: run, generate, serve");
 }
 
 TEST(Parser, AMissingValueIsNamed) {
@@ -101,11 +101,23 @@ std::string valid_value(const OptionSpec& option) {
                                                          {"--q-bits", "4"},
                                                          {"--kl-against", "./other"},
                                                          {"--window", "16"},
+                                                         {"--adaptive-decay", "0.5"},
+                                                         {"--samplers", "top_k"},
+                                                         {"--sampler-seq", "kpt"},
+                                                         {"--kv-cache-budget", "1GB"},
+                                                         {"--chat-template-kwargs", "{}"},
+                                                         {"--api-prefix", "/x"},
+                                                         {"--log-file", "/dev/null"},
+                                                         {"--api-key-file", VEDETTE_SOURCE_DIR "/LICENSE"},
+                                                         {"--grammar-file", VEDETTE_SOURCE_DIR "/LICENSE"},
+                                                         {"--json-schema-file", VEDETTE_SOURCE_DIR "/LICENSE"},
+                                                         {"--chat-template-file", VEDETTE_SOURCE_DIR "/LICENSE"},
                                                          {"--prompt-file", VEDETTE_SOURCE_DIR "/LICENSE"}};
   if (auto found = known.find(option.name); found != known.end()) return found->second;
   if (option.type == OptionType::kFlag) return "1";
   if (!option.choices.empty()) return std::string(option.choices.front());
-  if (option.type == OptionType::kInteger || option.type == OptionType::kNumber) return "1";
+  if (option.type == OptionType::kInteger || option.type == OptionType::kNumber)
+    return option.min > 1 ? std::to_string(static_cast<int64_t>(option.min)) : "1";
   return "text";
 }
 
@@ -122,6 +134,8 @@ std::vector<std::pair<std::string, std::string>> companions(std::string_view sub
   if (subcommand == "convert") out.emplace_back("--output", "x");
   if (subcommand == "convert" && option == "--q-group-size") out.emplace_back("--q-bits", "4");
   if (option == "--json" && (subcommand == "run" || subcommand == "generate")) out.emplace_back("--prompt", "hi");
+  if (option == "--ssl-cert-file") out.emplace_back("--ssl-key-file", "x");
+  if (option == "--ssl-key-file") out.emplace_back("--ssl-cert-file", "x");
   if (option == "--cache-type-k") out.emplace_back("--cache-type-v", "f16");
   return out;
 }
@@ -133,6 +147,9 @@ TEST(Subcommands, EveryOptionIsRead) {
       const bool needs_model = find_option("--model")->subcommands.end() !=
                                std::ranges::find(find_option("--model")->subcommands, subcommand.name);
       if (option->state != OptionState::kActive || !needs_model) continue;
+      // These want no model: the first excludes one, the others print and stop.
+      if (option->name == "--no-model" || option->name == "--cache-list" || option->name == "--completion-bash")
+        continue;
       Context context;
       context.subcommand = subcommand.name;
       for (const auto& [name, value] : companions(subcommand.name, option->name))
@@ -145,6 +162,39 @@ TEST(Subcommands, EveryOptionIsRead) {
           << subcommand.name << " " << option->name << ": " << result.error().message;
     }
   }
+}
+
+// Those without a model: they get as far as what they lack next.
+TEST(Subcommands, EveryOptionOfTheToolsIsRead) {
+  const std::map<std::string_view, std::string_view> lacking = {
+      {"download", "no model named"}, {"rm", "no model named"}, {"claude", "expected a URL"}};
+  for (const Subcommand& subcommand : subcommands()) {
+    if (!lacking.contains(subcommand.name)) continue;
+    for (const OptionSpec* option : options_of(subcommand.name)) {
+      if (option->state != OptionState::kActive) continue;
+      Context context;
+      context.subcommand = subcommand.name;
+      if (subcommand.name == "claude") {
+        ASSERT_TRUE(context.options.set("--url", "nothing", "test").ok());
+      }
+      ASSERT_TRUE(context.options.set(option->name, valid_value(*option), "test").ok()) << option->name;
+      auto result = subcommand.run(context);
+      ASSERT_FALSE(result.ok()) << subcommand.name << " " << option->name;
+      EXPECT_NE(result.error().message.find(lacking.at(subcommand.name)), std::string::npos)
+          << subcommand.name << " " << option->name << ": " << result.error().message;
+    }
+  }
+}
+
+TEST(Parser, ShortNamesOfSeveralLettersAndWordsAfterTheMark) {
+  const auto serve = parse_line(*find_subcommand("serve"), {"-np", "3"});
+  ASSERT_TRUE(serve.ok());
+  EXPECT_EQ(serve->context.options.integer("--parallel"), 3);
+  const auto claude = parse_line(*find_subcommand("claude"), {"--key", "k", "--", "-np", "--url", "a b", "--"});
+  ASSERT_TRUE(claude.ok());
+  EXPECT_EQ(claude->context.operands, (std::vector<std::string>{"-np", "--url", "a b", "--"}));
+  EXPECT_FALSE(claude->context.options.given("--url"));
+  EXPECT_FALSE(parse_line(*find_subcommand("claude"), {"word"}).ok());
 }
 
 }  // namespace

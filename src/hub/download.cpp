@@ -87,7 +87,11 @@ class Download {
     owner_ = request.repo_id.substr(0, slash);
     name_ = request.repo_id.substr(slash + 1);
     store_ = store_root(request.store);
-    target_ = request.local_dir.empty() ? store_ / owner_ / name_ : fs::path(request.local_dir);
+    // A folder given with a slash at its end has an empty last part.
+    const fs::path given = fs::path(request.local_dir).lexically_normal();
+    std::error_code error;
+    target_ = request.local_dir.empty() ? store_ / owner_ / name_
+                                        : fs::absolute(given.has_filename() ? given : given.parent_path(), error);
     if (request.local_dir.empty())
       staging_ = store_ / ".downloads" / (owner_ + "--" + name_);
     else

@@ -15,7 +15,7 @@ namespace vedette::hub {
 namespace {
 
 constexpr int kMostTries = 5;
-constexpr int kFirstWaitMs = 300;
+constexpr int kFirstWaitMs = 250;
 constexpr int kLongestWaitMs = 30'000;
 
 bool worth_a_retry(int status) {

@@ -43,7 +43,9 @@ def vedette(home, tmp_path):
     folder.mkdir()
 
     def run(*arguments, stdin="", env=None, timeout=120):
-        variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+        # No test asks the real hub.
+        variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8",
+                     "HF_ENDPOINT": "http://127.0.0.1:1"}
         variables.update(env or {})
         done = subprocess.run([BINARY, *map(os.fsencode, arguments)], input=os.fsencode(stdin), capture_output=True,
                               cwd=folder, env=variables, timeout=timeout, check=False)

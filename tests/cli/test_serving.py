@@ -1,0 +1,250 @@
+"""claude, doctor, and what a server tells of itself, its machine and its requests."""
+
+import http.client
+import json
+import os
+import shlex
+import socket
+import stat
+import subprocess
+import sys
+import urllib.parse
+
+import pytest
+
+from conftest import BINARY, ROOT
+from serving import serve
+
+
+@pytest.fixture(scope="session")
+def tiny(smollm2, tmp_path_factory):
+    """A small model with a tokenizer, as the server's own tests have it."""
+    path = str(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
+    subprocess.run([sys.executable, os.path.join(ROOT, "tests/api/make_tiny_model.py"), smollm2, path], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, tiny):
+    home = tmp_path_factory.mktemp("serving")
+    store = home / ".cache/vedette/models/o"
+    store.mkdir(parents=True)
+    (store / "tiny").mkdir()
+    os.symlink(tiny, store / "tiny/tiny.gguf")
+    with serve(home, "o/tiny", "--alias", "tiny", "--no-warmup", "--parallel", "2") as running:
+        running.home = home
+        yield running
+
+
+def complete(server, **fields):
+    status, body = server.get("/v1/completions", data={"model": "tiny", "prompt": "once upon a time", "max_tokens": 4,
+                                                       "ignore_eos": True, **fields})
+    assert status == 200, body
+    return body
+
+
+def exported(text):
+    """What a shell has after reading the lines, of the variables that matter here."""
+    script = "export ANTHROPIC_API_KEY=old CLAUDE_CODE_USE_BEDROCK=1\n" + text + "\nenv -0"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, env={"PATH": os.environ["PATH"]}, timeout=30)
+    assert done.returncode == 0, done.stderr
+    pairs = (entry.split("=", 1) for entry in done.stdout.decode().split("\0") if entry)
+    return {name: value for name, value in pairs if name.startswith(("ANTHROPIC", "CLAUDE"))}
+
+
+def test_claude_prints_its_environment(vedette, server):
+    result = vedette("claude", "--url", server.url + "/", "--print-env")
+    assert result.code == 0, result.err
+    variables = exported(result.out)
+    tiers = {f"ANTHROPIC_DEFAULT_{tier}_MODEL" for tier in ("OPUS", "SONNET", "HAIKU", "FABLE")}
+    assert set(variables) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL",
+                              "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+                              "CLAUDE_CODE_AUTO_COMPACT_WINDOW", *tiers,
+                              *(name + "_NAME" for name in tiers), *(name + "_DESCRIPTION" for name in tiers)}
+    assert variables["ANTHROPIC_BASE_URL"] == server.url
+    assert variables["ANTHROPIC_AUTH_TOKEN"] == "vedette"
+    assert {variables[name] for name in tiers} == {"tiny"} == {variables["ANTHROPIC_MODEL"]}
+    _, health = server.get("/health")
+    assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == str(health["max_output_tokens"])
+    assert health["context_window"] == 131072 and variables["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "104857"
+    settings = vedette("claude", "--url", server.url, "--print-settings", "--key", "it's a key").json
+    assert settings["env"] == {**variables, "ANTHROPIC_AUTH_TOKEN": "it's a key"}
+    assert exported(vedette("claude", "--url", server.url, "--print-env", "--api-key", "it's a key").out)[
+        "ANTHROPIC_AUTH_TOKEN"] == "it's a key"
+
+
+def test_claude_is_started_in_place(vedette, server, tmp_path):
+    fake = tmp_path / "bin/claude"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\necho "$ANTHROPIC_BASE_URL|$ANTHROPIC_API_KEY|$$"\nfor word; do echo "[$word]"; done\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "HOME": str(vedette.home), "ANTHROPIC_API_KEY": "old"}
+    process = subprocess.Popen([BINARY, "claude", "--url", server.url, "--", "--continue", "-p", "a b", "--url", "--"],
+                               env=environment, stdout=subprocess.PIPE, text=True)
+    out, _ = process.communicate(timeout=30)
+    assert out.splitlines() == [f"{server.url}||{process.pid}", "[--continue]", "[-p]", "[a b]", "[--url]", "[--]"]
+
+
+def test_claude_says_what_is_missing(vedette, server, home):
+    result = vedette("claude", "--url", server.url, env={"PATH": "/nowhere"})
+    assert result.code == 1 and "npm install -g @anthropic-ai/claude-code" in result.error_line()
+    result = vedette("claude", "--url", "http://127.0.0.1:1")
+    assert result.code == 1 and "no Vedette server answers at http://127.0.0.1:1" in result.error_line()
+    assert "expected a URL" in vedette("claude", "--url", "ftp://x").error_line()
+    assert "exclude each other" in vedette("claude", "--print-env", "--print-settings").error_line()
+    with serve(home, "--no-model", ready=False) as empty:
+        result = vedette("claude", "--url", empty.url, "--print-env")
+        assert result.code == 1 and "has no model" in result.error_line()
+
+
+def test_claude_against_something_else(vedette):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = subprocess.Popen([BINARY, "claude", "--url", f"http://127.0.0.1:{listener.getsockname()[1]}"],
+                                   stderr=subprocess.PIPE, text=True, env={"PATH": "/bin", "HOME": str(vedette.home)})
+        listener.settimeout(20)
+        connection, _ = listener.accept()
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        _, err = process.communicate(timeout=30)
+        connection.close()
+    assert process.returncode == 1 and "no Vedette server answers" in err
+
+
+def test_doctor_finds_nothing_wrong_or_says_what(vedette):
+    result = vedette("doctor", "--json", "--port", "0")
+    report = result.json
+    assert result.code == (0 if report["ok"] else 1)
+    assert report["ok"] == (report["problems"] == [])
+    environment = report["environment"]
+    assert environment["platform"] == "linux" and environment["isas"][0] == "portable"
+    assert environment["memory"]["total_bytes"] > environment["memory"]["available_bytes"] > 0
+    assert environment["processors"] >= 1 and environment["port"]["free"] is True
+    assert [folder["kind"] for folder in environment["model_dirs"]] == ["./models", "store", "Hugging Face cache"]
+    text = vedette("doctor", "--port", "0", "--models")
+    assert environment["version"] in text.out and environment["store"]["path"] in text.out
+
+
+def test_doctor_reports_problems_with_remedies(vedette, server):
+    port = urllib.parse.urlsplit(server.url).port
+    (vedette.home / "file").write_text("x")
+    broken = vedette.home / "store/o/broken"
+    broken.mkdir(parents=True)
+    (broken / "config.json").write_text("{")
+    result = vedette("doctor", "--json", "--port", str(port), "--models-dir", str(vedette.home / "store"))
+    assert result.code == 1 and result.json["ok"] is False
+    problems = {problem["code"]: problem for problem in result.json["problems"]}
+    assert {"port_in_use", "broken_model"} <= set(problems)
+    assert all(problem["message"] and problem["remedy"] for problem in problems.values())
+    assert "o/broken" in problems["broken_model"]["message"]
+    result = vedette("doctor", "--json", "--port", "0", "--models-dir", str(vedette.home / "file"))
+    assert "store_not_writable" in {problem["code"] for problem in result.json["problems"]}
+
+
+def test_the_server_knows_the_same(server):
+    status, report = server.get("/doctor")
+    assert status == 200 and set(report) == {"ok", "problems", "environment", "models"}
+    assert [row["id"] for row in report["models"]] == ["o/tiny"]
+    assert "port" not in report["environment"]
+    status, machine = server.get("/machine")
+    assert status == 200 and machine["bandwidth_gb_per_sec"] is None
+    assert machine["served"]["model"] == "tiny" and machine["served"]["weight_bytes_per_token"] > 0
+    status, models = server.get("/admin/models")
+    assert status == 200 and models["loaded"] == "tiny"
+    assert [(row["id"], row["family"], row["ready"]) for row in models["models"]] == [("o/tiny", "llama", True)]
+    assert models["disk"]["free_bytes"] > 0
+
+
+def test_integrations_carry_the_requests_host(server):
+    port = urllib.parse.urlsplit(server.url).port
+    status, body = server.get("/admin/integrations", headers={"Host": f"localhost:{port}"})
+    assert status == 200 and body["base_url"] == f"http://localhost:{port}"
+    entries = {entry["id"]: entry for entry in body["integrations"]}
+    assert list(entries) == ["claude-code", "codex", "opencode", "openai"]
+    claude = json.loads(entries["claude-code"]["files"][0]["content"])
+    assert claude["env"]["ANTHROPIC_BASE_URL"] == body["base_url"] and claude["env"]["ANTHROPIC_MODEL"] == "tiny"
+    try:
+        import tomllib
+        codex = tomllib.loads(entries["codex"]["files"][0]["content"])
+        assert codex["model_providers"]["vedette"]["base_url"] == body["base_url"] + "/v1"
+        assert codex["model_providers"]["vedette"]["wire_api"] == "responses" and codex["model"] == "tiny"
+    except ModuleNotFoundError:
+        assert 'wire_api = "responses"' in entries["codex"]["files"][0]["content"]
+    opencode = json.loads(entries["opencode"]["files"][0]["content"])
+    assert opencode["provider"]["vedette"]["options"]["baseURL"] == body["base_url"] + "/v1"
+    assert "tiny" in opencode["provider"]["vedette"]["models"]
+    compile(entries["openai"]["files"][0]["content"], "hello.py", "exec")
+    assert shlex.split(entries["claude-code"]["command"])[-1] == body["base_url"]
+
+
+def test_rounds_tell_of_finished_requests(server):
+    before = server.get("/rounds?limit=512")[1]
+    complete(server, n=2, temperature=1, seed=3)
+    after = server.get("/rounds?limit=2")[1]
+    first, second = after["rounds"]
+    assert (first["i"], second["i"]) == (0, 1) and first["req"] == second["req"]
+    for round_ in (first, second):
+        assert round_["mode"] == round_["source"] == "plain" and round_["dialect"] == "completions"
+        assert round_["completion_tokens"] == 4 and round_["finish_reason"] == "length"
+        assert round_["prompt_tokens"] > 0 and round_["ms"] >= 0 and "text" not in round_
+    assert after["stats"]["rounds"] == before["stats"]["rounds"] + 2
+    assert after["stats"]["requests"] == before["stats"]["requests"] + 1
+    status, error = server.get("/rounds?limit=x")
+    assert status == 400 and "limit" in error["error"]["message"]
+
+
+class Events:
+    """Reads server-sent events of a connection."""
+
+    def __init__(self, url):
+        parts = urllib.parse.urlsplit(url)
+        self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        self.connection.request("GET", "/events")
+        self.answer = self.connection.getresponse()
+        assert self.answer.getheader("Content-Type") == "text/event-stream"
+
+    def next(self):
+        name = None
+        while True:
+            line = self.answer.readline().decode().rstrip("\n")
+            if line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                return name, json.loads(line[6:])
+            elif not line and self.answer.isclosed():
+                raise EOFError
+
+    def close(self):
+        self.connection.close()
+
+
+def test_events_replay_and_follow(server):
+    complete(server)
+    events = Events(server.url)
+    name, event = events.next()
+    replayed = 0
+    while name == "round":
+        replayed += 1
+        name, event = events.next()
+    assert 1 <= replayed <= 32
+    assert name == "stats" and event["requests"] >= 1
+    complete(server, prompt="a watcher sees this " * 8, cache_prompt=False)
+    seen = []
+    while not seen or seen[-1][0] != "round":
+        seen.append(events.next())
+    prefills = [event for name, event in seen if name == "prefill"]
+    assert prefills and prefills[-1].get("done") is True
+    assert prefills[-1]["processed"] == prefills[-1]["total"] == seen[-1][1]["prompt_tokens"]
+    assert seen[-1][1]["req"] == prefills[-1]["req"]
+    events.close()
+
+
+def test_small_windows_and_watchers_at_the_end(vedette, home, tiny):
+    with serve(home, tiny, "--no-warmup", "--ctx-size", "4096", "--max-tokens-cap", "1000") as running:
+        variables = exported(vedette("claude", "--url", running.url, "--print-env").out)
+        assert "CLAUDE_CODE_AUTO_COMPACT_WINDOW" not in variables
+        assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "1000"
+        # Someone who watches does not hold up the end.
+        events = Events(running.url)
+        running.process.terminate()
+        assert running.process.wait(timeout=8) == 0
+        events.close()
