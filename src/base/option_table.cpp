@@ -214,7 +214,7 @@ std::vector<OptionSpec> compute_options() {
        .choices = {"auto", "i8", "i16", "f32"},
        .default_text = "auto",
        .group = "Compute",
-       .subcommands = kComputeCommands,
+       .subcommands = {"run", "generate", "inspect", "eval", "serve"},
        .help = "Precision of activations in products; auto: i16 below 1.5 billion parameters, i8 above"},
       {.name = "--threads",
        .environment = "VEDETTE_THREADS",

@@ -150,6 +150,8 @@ Result<int> run_inspect(Context& context) {
   const bool quiet = read_verbosity(context.options).quiet;
   const bool json = context.options.flag("--json");
   VEDETTE_ASSIGN_OR_RETURN(inspection.query.memory, read_memory(context.options));
+  VEDETTE_ASSIGN_OR_RETURN(inspection.query.load.compute,
+                           parse_compute(context.options.text("--compute").value_or("auto")));
   VEDETTE_ASSIGN_OR_RETURN(inspection.query.load.kv_type, read_kv_type(context.options));
   const int64_t tokens = context.options.integer("--max-tokens").value_or(8192);
   inspection.query.tokens = tokens > 0 ? tokens : INT64_MAX;

@@ -35,10 +35,10 @@ struct LoadOptions {
   // K/V that the prefix cache has beyond max_sequences * context, as far as it fits; -1: one more context where that is
   // easily had.
   int64_t cache_tokens = -1;
-  int snapshot_interval = 512;  // tokens between snapshots of sliding groups
+  int snapshot_interval = 512;      // tokens between snapshots of sliding groups
   int64_t prefix_cache_tokens = 0;  // most tokens the prefix cache keeps; 0: what the pool allows
   double chunk_ms = 150;            // of a step with a prefill chunk; 0: no limit
-  int64_t kv_budget_bytes = 0;  // 0: what max_sequences * context needs, lowered to fit memory
+  int64_t kv_budget_bytes = 0;      // 0: what max_sequences * context needs, lowered to fit memory
   // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
   int max_logit_rows = 0;
   bool check_memory = true;  // false: load even if the estimate says that it does not fit
