@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace vedette {
 namespace {
@@ -93,6 +94,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 void write_string(std::string& out, std::string_view text) {
+  if (!is_valid_utf8(text)) return write_string(out, repair_utf8(text));
   out += '"';
   for (const char c : text) {
     switch (c) {

@@ -63,8 +63,8 @@ class Json {
   void erase(std::string_view key);
   void push_back(Json value);
 
-  // One line, UTF-8 kept as it is, control characters escaped. indent > 0: pretty.
-  // NaN and infinities become null.
+  // One line, UTF-8 kept as it is, control characters escaped, each ill-formed stretch of bytes U+FFFD: always valid
+  // JSON. indent > 0: pretty. NaN and infinities become null.
   std::string dump(int indent = 0) const;
 
  private:

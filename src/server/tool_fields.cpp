@@ -8,7 +8,6 @@
 namespace vedette::server {
 namespace {
 
-constexpr size_t kMostTools = 512;
 constexpr size_t kMostNameBytes = 256;
 
 Result<text::ToolSpec> read_function(const Json& function, const std::string& path) {

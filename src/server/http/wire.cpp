@@ -61,6 +61,7 @@ HttpResponse problem_response(const Problem& problem) {
   error.set("message", problem.message);
   error.set("type", problem_type(problem.status));
   error.set("code", problem.status);
+  error.set("param", Json());
   Json body = Json::object();
   body.set("error", std::move(error));
   return {.status = problem.status, .body = body.dump()};
