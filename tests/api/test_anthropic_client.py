@@ -126,8 +126,9 @@ def test_tool_round_trip(client, scripted):
     assert second.usage.input_tokens == prompt_tokens(second) - second.usage.cache_read_input_tokens
 
 
-@pytest.mark.parametrize("choice, names", [({"type": "any"}, {"weather", "now"}),
-                                           ({"type": "tool", "name": "weather"}, {"weather"})])
+@pytest.mark.parametrize("choice, names", [({"type": "any", "disable_parallel_tool_use": True}, {"weather", "now"}),
+                                           ({"type": "tool", "name": "weather", "disable_parallel_tool_use": True},
+                                            {"weather"})])
 @pytest.mark.parametrize("stream", [False, True])
 def test_tool_choice_forces_a_call(client, choice, names, stream):
     more = dict(model="any", max_tokens=200, messages=PARIS, tools=[WEATHER, NOW], tool_choice=choice,

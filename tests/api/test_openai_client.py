@@ -248,7 +248,8 @@ def test_tool_choice_none(tiny_client, scripted):
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
 def test_tool_choice_forces_a_call(tiny_client, scripted, choice, stream):
     """Random weights at temperature 1 give a call that the schema allows."""
-    more = dict(tools=[WEATHER, NOW], tool_choice=choice, temperature=1, seed=3, max_tokens=200, reasoning_effort="none")
+    more = dict(tools=[WEATHER, NOW], tool_choice=choice, temperature=1, seed=3, max_tokens=200, reasoning_effort="none",
+                parallel_tool_calls=False)
     if stream:
         body = {"messages": PARIS, "stream": True, **more}
         message = stream_states.chat(scripted.events("/v1/chat/completions", body))["choices"][0]
@@ -504,11 +505,12 @@ def test_responses_namespace_and_unknown_tools(tiny_client, scripted):
                                            ({"type": "function", "name": "now"}, {"now"})])
 def test_responses_tool_choice(tiny_client, choice, names):
     whole = respond(tiny_client, PARIS, tools=[FLAT_WEATHER, FLAT_NOW], tool_choice=choice, temperature=1,
-                    reasoning={"effort": "none"})
+                    parallel_tool_calls=False, reasoning={"effort": "none"})
     assert {item.name for item in whole.output} <= names and whole.output
 
 
-@pytest.mark.parametrize("field, value", [("background", True), ("truncation", "auto")])
+@pytest.mark.parametrize("field, value", [("background", True), ("truncation", "auto"), ("top_logprobs", 2),
+                                          ("include", ["message.output_text.logprobs"])])
 def test_responses_refused(tiny_client, field, value):
     with pytest.raises(openai.BadRequestError) as caught:
         respond(tiny_client, "Hi", **{field: value})

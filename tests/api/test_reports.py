@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import stream_states
-from conftest import ScriptedServer
+from conftest import ScriptedServer, Server
 from test_stream_equals_whole import TEMPLATE, TOLD_BY, without_ids
 
 CHAT, COMPLETIONS, MESSAGES, RESPONSES = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses")
@@ -547,12 +547,20 @@ def wait_until(condition, seconds):
     return True
 
 
+@pytest.fixture(scope="module")
+def single(tiny_path):
+    """A server that serves one request at a time."""
+    server = Server(tiny_path, parallel=1)
+    yield server
+    server.stop()
+
+
 @pytest.mark.parametrize("point", ["waiting", "prefill", "decode"])
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
-def test_a_disconnect_frees_the_slot(start_server, tiny_path, path, point):
+def test_a_disconnect_frees_the_slot(single, path, point):
     """ggml-org/llama.cpp#24496, ikawrakow/ik_llama.cpp#1020 (robustness)"""
-    server = start_server(tiny_path, parallel=1)
-    long = {"messages": user("word " * (60_000 if point == "prefill" else 10)), "max_tokens": 50_000, "ignore_eos": True,
+    server = single
+    long = {"messages": user(f"{point} {path} " + "word " * (60_000 if point == "prefill" else 10)), "max_tokens": 50_000, "ignore_eos": True,
             "stream": point == "decode"}
     if path == RESPONSES:
         long.update(input=long.pop("messages"), max_output_tokens=long.pop("max_tokens"))

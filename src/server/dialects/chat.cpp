@@ -269,32 +269,6 @@ Status read_tools(const Fields& fields, GenerateJob& job) {
   return read_tool_choice(fields, job);
 }
 
-// Thinking: enable_thinking, reasoning_effort, chat_template_kwargs, most specific last.
-Status read_thinking(const Fields& fields, Conversation& conversation) {
-  VEDETTE_ASSIGN_OR_RETURN(auto effort, fields.string("reasoning_effort"));
-  if (effort) {
-    if (*effort == "none" || *effort == "off" || *effort == "disabled" || *effort == "false" || *effort == "0") {
-      conversation.thinking = Thinking::kOff;
-    } else if (*effort == "minimal") {
-      conversation.effort = "low";
-    } else if (*effort == "max") {
-      conversation.effort = "xhigh";
-    } else if (*effort == "low" || *effort == "medium" || *effort == "high" || *effort == "xhigh") {
-      conversation.effort = *effort;
-    } else {
-      return fields.wrong("reasoning_effort", "one of none, minimal, low, medium, high, xhigh, max");
-    }
-  }
-  VEDETTE_ASSIGN_OR_RETURN(auto enable, fields.boolean("enable_thinking"));
-  if (enable) conversation.thinking = *enable ? Thinking::kOn : Thinking::kOff;
-  VEDETTE_ASSIGN_OR_RETURN(const Json* kwargs, fields.object("chat_template_kwargs"));
-  if (kwargs == nullptr) return ok_status();
-  conversation.template_kwargs = *kwargs;
-  VEDETTE_ASSIGN_OR_RETURN(auto inner, Fields(*kwargs, "chat_template_kwargs.").boolean("enable_thinking"));
-  if (inner) conversation.thinking = *inner ? Thinking::kOn : Thinking::kOff;
-  return ok_status();
-}
-
 // logprobs: a boolean; top_logprobs: 0 to 20.
 Status read_logprobs(const Fields& fields, GenerateJob& job) {
   VEDETTE_ASSIGN_OR_RETURN(auto wanted, fields.boolean("logprobs"));
@@ -327,7 +301,7 @@ Result<Translation> translate(const Json& given, const DialectContext& context) 
   if (!fields.has("messages")) return fields.wrong("messages", "a list");
   VEDETTE_ASSIGN_OR_RETURN(Conversation conversation,
                            read_chat_messages(*fields.get("messages"), continues.value_or(true)));
-  VEDETTE_RETURN_IF_ERROR(read_thinking(fields, conversation));
+  VEDETTE_RETURN_IF_ERROR(read_thinking_fields(fields, conversation));
   job.prompts.emplace_back(std::move(conversation));
   VEDETTE_RETURN_IF_ERROR(read_tools(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_response_format(fields, job));

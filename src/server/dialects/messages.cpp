@@ -542,6 +542,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
   VEDETTE_ASSIGN_OR_RETURN(Conversation conversation, read_conversation(fields));
   VEDETTE_RETURN_IF_ERROR(read_tools(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_tool_choice(fields, job));
+  VEDETTE_RETURN_IF_ERROR(read_thinking_fields(fields, conversation));
   VEDETTE_ASSIGN_OR_RETURN(const bool omit, read_thinking(fields, conversation, job));
   VEDETTE_RETURN_IF_ERROR(read_format(fields, job));
   constexpr std::string_view kMaxNames[] = {"max_tokens"};

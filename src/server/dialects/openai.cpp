@@ -91,6 +91,31 @@ Status read_max_tokens(const Fields& fields, std::span<const std::string_view> n
   return ok_status();
 }
 
+Status read_thinking_fields(const Fields& fields, Conversation& conversation) {
+  VEDETTE_ASSIGN_OR_RETURN(auto effort, fields.string("reasoning_effort"));
+  if (effort) {
+    if (*effort == "none" || *effort == "off" || *effort == "disabled" || *effort == "false" || *effort == "0") {
+      conversation.thinking = Thinking::kOff;
+    } else if (*effort == "minimal") {
+      conversation.effort = "low";
+    } else if (*effort == "max") {
+      conversation.effort = "xhigh";
+    } else if (*effort == "low" || *effort == "medium" || *effort == "high" || *effort == "xhigh") {
+      conversation.effort = *effort;
+    } else {
+      return fields.wrong("reasoning_effort", "one of none, minimal, low, medium, high, xhigh, max");
+    }
+  }
+  VEDETTE_ASSIGN_OR_RETURN(auto enable, fields.boolean("enable_thinking"));
+  if (enable) conversation.thinking = *enable ? Thinking::kOn : Thinking::kOff;
+  VEDETTE_ASSIGN_OR_RETURN(const Json* kwargs, fields.object("chat_template_kwargs"));
+  if (kwargs == nullptr) return ok_status();
+  conversation.template_kwargs = *kwargs;
+  VEDETTE_ASSIGN_OR_RETURN(auto inner, Fields(*kwargs, "chat_template_kwargs.").boolean("enable_thinking"));
+  if (inner) conversation.thinking = *inner ? Thinking::kOn : Thinking::kOff;
+  return ok_status();
+}
+
 std::string token_text(const text::Tokenizer& tokenizer, int32_t id) {
   return repair_utf8(tokenizer.token_bytes(id, true));
 }

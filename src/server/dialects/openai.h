@@ -19,6 +19,8 @@ struct StreamOptions {
 Result<StreamOptions> read_stream_options(const Fields& fields);
 // response_format, with llama-server's grammar and json_schema beside it.
 Status read_response_format(const Fields& fields, GenerateJob& job);
+// enable_thinking, reasoning_effort, chat_template_kwargs; the most specific counts. Of every dialect with a template.
+Status read_thinking_fields(const Fields& fields, Conversation& conversation);
 // max_tokens by its names, -1 for no limit.
 Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, GenerateJob& job);
 // A token as logprobs write it: text where it is UTF-8, and bytes.

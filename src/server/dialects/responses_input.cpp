@@ -39,6 +39,7 @@ constexpr std::string_view kKnown[] = {"model",
                                        "top_logprobs",
                                        "client_metadata",
                                        "enable_thinking",
+                                       "reasoning_effort",
                                        "chat_template_kwargs"};
 
 // Text of a content list or string; parts that are no text are refused.
@@ -292,6 +293,18 @@ Status refuse_unavailable(const Fields& fields) {
   return ok_status();
 }
 
+Status refuse_logprobs(const Fields& fields) {
+  constexpr std::string_view kInstead = "log probabilities are not given on this route; use /v1/chat/completions";
+  VEDETTE_ASSIGN_OR_RETURN(auto top, fields.integer("top_logprobs", 0, 20));
+  if (top && *top > 0) return invalid_request("top_logprobs", "top_logprobs: {}", kInstead);
+  VEDETTE_ASSIGN_OR_RETURN(const Json* include, fields.array("include"));
+  if (include == nullptr) return ok_status();
+  for (const Json& what : include->as_array())
+    if (what.is_string() && what.as_string() == "message.output_text.logprobs")
+      return invalid_request("include", "include: {}", kInstead);
+  return ok_status();
+}
+
 // Items of earlier turns, from the store.
 Result<Json> read_history(const Fields& fields, const DialectContext& context, ResponsesRequest& request) {
   VEDETTE_ASSIGN_OR_RETURN(auto previous, fields.string("previous_response_id"));
@@ -388,8 +401,7 @@ Result<ResponsesRequest> read_responses_request(const Json& body, const DialectC
   for (size_t i = 0; i < request.input_items.as_array().size(); ++i)
     VEDETTE_RETURN_IF_ERROR(reader.read(request.input_items.as_array()[i], fmt::format("input[{}]", i)));
   VEDETTE_RETURN_IF_ERROR(read_reasoning_options(fields, conversation));
-  VEDETTE_ASSIGN_OR_RETURN(const Json* kwargs, fields.object("chat_template_kwargs"));
-  if (kwargs != nullptr) conversation.template_kwargs = *kwargs;
+  VEDETTE_RETURN_IF_ERROR(read_thinking_fields(fields, conversation));
   job.prompts.emplace_back(std::move(conversation));
   VEDETTE_ASSIGN_OR_RETURN(const Json* tools, fields.array("tools"));
   if (tools != nullptr) VEDETTE_RETURN_IF_ERROR(read_tool_list(*tools, "tools", "", job, request));
@@ -397,8 +409,7 @@ Result<ResponsesRequest> read_responses_request(const Json& body, const DialectC
   VEDETTE_RETURN_IF_ERROR(read_format(fields, job));
   VEDETTE_ASSIGN_OR_RETURN(auto most, fields.integer("max_output_tokens", 1, 1'000'000'000));
   job.max_tokens = most;
-  VEDETTE_ASSIGN_OR_RETURN(auto top, fields.integer("top_logprobs", 0, 20));
-  if (top && *top > 0) job.logprobs = static_cast<int>(*top);
+  VEDETTE_RETURN_IF_ERROR(refuse_logprobs(fields));
   VEDETTE_RETURN_IF_ERROR(fields.integer("max_tool_calls", 1, 1'000'000));
   VEDETTE_ASSIGN_OR_RETURN(auto store, fields.boolean("store"));
   request.store = store.value_or(true);
