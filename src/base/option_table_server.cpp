@@ -121,6 +121,8 @@ void add_endpoints(Options& out) {
   group.add({"--slots"}, kFlag, "GET /slots (the default)", "", "LLAMA_ARG_ENDPOINT_SLOTS");
   group.add({"--no-slots"}, kFlag, "No GET /slots");
   group.add({"--metrics"}, kFlag, "GET /metrics for Prometheus", "", "LLAMA_ARG_ENDPOINT_METRICS");
+  group.add({"--settings"}, kFlag,
+            "GET and PATCH /v1/settings: defaults of requests at run time; needs a key beyond loopback");
   group.add({"--props"}, kFlag, "Acknowledge POST /props", "", "LLAMA_ARG_ENDPOINT_PROPS");
   group
       .add({"--responses-store-max-entries"}, kInteger, "Answers of /v1/responses kept; 0: none", "1024",

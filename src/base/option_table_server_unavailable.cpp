@@ -26,7 +26,6 @@ void add_refused(Options& out) {
       .add({"--ui-config"}, kText, "Settings of the browser interface")
       .add({"--ui-config-file"}, kPath, "The same from a file")
       .add({"--path"}, kPath, "Folder of static files")
-      .add({"--settings"}, kFlag, "Settings that change at run time")
       .add({"--slot-save-path"}, kPath, "Slots saved to disk");
   refused(out, "Served model", "resolve the model by owner/name, a folder or a .gguf file instead")
       .add({"--hf-file"}, kText, "One file of a repository")

@@ -93,6 +93,11 @@ Status read_endpoints(const OptionValues& options, server::ServerSettings& out) 
   out.endpoints.slots = !options.flag("--no-slots");
   out.endpoints.metrics = options.flag("--metrics");
   out.endpoints.props_post = options.flag("--props");
+  out.endpoints.settings = options.flag("--settings");
+  const std::string& host = out.http.host;
+  const bool local = host == "localhost" || host.starts_with("127.") || host == "::1" || host.ends_with(".sock");
+  if (out.endpoints.settings && !local && out.gate.keys.empty())
+    return invalid_request("--settings", "--settings on {} needs a key; give --api-key or listen on loopback", host);
   out.responses.max_responses = options.integer("--responses-store-max-entries").value_or(1024);
   out.responses.response_ttl_s = options.integer("--responses-store-ttl-secs").value_or(3600);
   out.responses.max_conversations = options.integer("--conversation-store-max-entries").value_or(256);

@@ -2,8 +2,10 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <string_view>
 
 #include "base/error.h"
 #include "sampling/links.h"
@@ -103,6 +105,10 @@ Result<int32_t> SamplerChain::sample(std::span<const float> logits, const Histor
   for (const auto& sampler : samplers_) sampler->apply(candidates_, here);
   const int32_t token =
       greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);
+  const auto biases = [](const auto& sampler) { return std::string_view(sampler->name()) == "logit_bias"; };
+  if (token < 0 && std::any_of(samplers_.begin(), samplers_.end(), biases))
+    return invalid_request("logit_bias", "logit_bias: forbids every token that may come at position {}{}; allow one",
+                           position, allowed.empty() ? "" : " by the output's constraint");
   if (token < 0)
     return internal_error("", "position {}: none of {} logits{} is a number above -infinity, no token can be chosen",
                           position, logits.size(), allowed.empty() ? "" : " that the constraint allows");

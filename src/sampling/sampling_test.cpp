@@ -224,6 +224,16 @@ TEST(Constraint, WordsAreHonouredByEveryLink) {
   }
 }
 
+TEST(LogitBias, BiasesThatForbidEveryTokenAreTheRequestsFault) {
+  SamplingParams params{.temperature = 0};
+  for (int32_t id = 0; id < 70; ++id) params.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
+  SamplerChain chain(params, 1, 70);
+  const auto refused = chain.sample(random_logits(70, 3), {}, 5, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInvalidRequest);
+  EXPECT_EQ(refused.error().field, "logit_bias");
+}
+
 // The draw skips most candidates; the plain definition computes them all.
 TEST(Draw, EqualsTheFullArgmax) {
   for (const float deviation : {0.f, 0.5f, 3.f, 20.f})

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct EndpointSettings {
   bool slots = true;
   bool metrics = false;
   bool props_post = false;    // POST /props is acknowledged
+  bool settings = false;      // GET and PATCH /v1/settings
   bool show_prompts = false;  // prompt text in /slots
 };
 
@@ -60,8 +62,9 @@ struct ServerCore {
   StreamStore streams;
   std::shared_ptr<EventFeed> events;  // never null
   LiveJobs jobs;
-  const int64_t started_at;  // seconds since 1970
-  Executor executor;         // translates events; last, so that its tasks end while what they use is there
+  std::mutex settings_mutex;  // one change of settings at a time
+  const int64_t started_at;   // seconds since 1970
+  Executor executor;          // translates events; last, so that its tasks end while what they use is there
 };
 
 }  // namespace vedette::server

@@ -13,7 +13,8 @@
 namespace vedette::server {
 namespace {
 
-constexpr int kMostBodyDepth = 256;
+// Below what the template engine reads, so that the body is refused and not a template blamed.
+constexpr int kMostBodyDepth = 100;
 
 // One answer under way. The writer, the responder and the stream's copy are touched under `mutex_`.
 class Answer final : public LiveJob, public std::enable_shared_from_this<Answer> {
@@ -176,12 +177,13 @@ Result<Admitted> translate(ServerCore& core, const Dialect& dialect, const HttpR
   VEDETTE_ASSIGN_OR_RETURN(const Json body, read_body(request));
   out.scope = scope_of(request, core.settings.gate);
   const ServedModel& model = *out.model;
+  const std::shared_ptr<const GenerationDefaults> defaults = model.defaults.load();
   const DialectContext context{.request = request,
                                .model = model.id,
                                .tokenizer = model.tokenizer(),
                                .vocab_size = model.vocab_size(),
                                .context_length = model.engine->context_length(),
-                               .defaults = model.defaults.sampling,
+                               .defaults = defaults->sampling,
                                .has_template = model.chat_template.has_value(),
                                .responses = &core.responses,
                                .scope = out.scope};
@@ -191,10 +193,10 @@ Result<Admitted> translate(ServerCore& core, const Dialect& dialect, const HttpR
   if (job.n < 1 || choices > core.settings.max_choices)
     return invalid_request("n", "n: {} choices were asked for, one request may have {}; ask for fewer", choices,
                            core.settings.max_choices);
-  if (job.stop.empty()) job.stop = model.defaults.stop;
-  if (model.defaults.ignore_eos) job.ignore_eos = true;
-  if (job.thinking_budget < 0) job.thinking_budget = model.defaults.thinking_budget;
-  if (job.loop.max_pattern == 0) job.loop = model.defaults.loop;
+  if (job.stop.empty()) job.stop = defaults->stop;
+  if (defaults->ignore_eos) job.ignore_eos = true;
+  if (job.thinking_budget < 0) job.thinking_budget = defaults->thinking_budget;
+  if (job.loop.max_pattern == 0) job.loop = defaults->loop;
   return out;
 }
 

@@ -34,7 +34,7 @@ bool thinks(const ServedModel& model, const GenerateJob& job) {
   const auto* conversation = std::get_if<Conversation>(&job.prompts[0]);
   if (conversation == nullptr || conversation->thinking == Thinking::kOff) return false;
   if (conversation->thinking == Thinking::kOn) return true;
-  return model.defaults.thinking.value_or(true);
+  return model.defaults.load()->thinking.value_or(true);
 }
 
 Error at_field(Error error, const std::string& field) {
@@ -52,7 +52,7 @@ Result<std::unique_ptr<sampling::Constraint>> inner_constraint(const ServedModel
     if (!compiled.ok()) return at_field(std::move(compiled).error(), "tools");
     return compiled;
   }
-  const std::optional<text::Grammar>& grammar = job.format.grammar ? job.format.grammar : model.defaults.grammar;
+  const std::optional<text::Grammar> grammar = job.format.grammar ? job.format.grammar : model.defaults.load()->grammar;
   if (!grammar) return std::unique_ptr<sampling::Constraint>();
   auto compiled = model.grammars->compile(*grammar);
   if (!compiled.ok()) return at_field(std::move(compiled).error(), job.format.field);

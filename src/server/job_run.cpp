@@ -82,7 +82,8 @@ JobRun::~JobRun() {
 }
 
 Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& prompt, const std::string& scope) const {
-  const GenerationDefaults& defaults = model->defaults;
+  const std::shared_ptr<const GenerationDefaults> shared = model->defaults.load();
+  const GenerationDefaults& defaults = *shared;
   engine::GenerateRequest request;
   request.prompt = prompt.ids;
   request.max_tokens = job.max_tokens.value_or(defaults.max_tokens);

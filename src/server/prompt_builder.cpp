@@ -78,7 +78,11 @@ void add_system_text(Json& messages, const std::string& text) {
 class ConversationRenderer {
  public:
   ConversationRenderer(const ServedModel& model, const Conversation& conversation, const GenerateJob& job)
-      : model_(model), conversation_(conversation), job_(job), messages_(conversation.messages) {}
+      : model_(model),
+        defaults_(model.defaults.load()),
+        conversation_(conversation),
+        job_(job),
+        messages_(conversation.messages) {}
 
   Result<BuiltPrompt> build() {
     VEDETTE_RETURN_IF_ERROR(check_not_empty());
@@ -151,13 +155,13 @@ class ConversationRenderer {
   bool thinking_off() const {
     if (conversation_.thinking == Thinking::kOff) return true;
     if (conversation_.thinking == Thinking::kOn) return false;
-    return model_.defaults.thinking.has_value() && !*model_.defaults.thinking;
+    return defaults_->thinking.has_value() && !*defaults_->thinking;
   }
 
   Json variables() const {
-    Json out = model_.defaults.template_kwargs.is_object() ? model_.defaults.template_kwargs : Json::object();
-    if (model_.defaults.thinking) out.set("enable_thinking", *model_.defaults.thinking);
-    const std::string& effort = conversation_.effort.empty() ? model_.defaults.effort : conversation_.effort;
+    Json out = defaults_->template_kwargs.is_object() ? defaults_->template_kwargs : Json::object();
+    if (defaults_->thinking) out.set("enable_thinking", *defaults_->thinking);
+    const std::string& effort = conversation_.effort.empty() ? defaults_->effort : conversation_.effort;
     if (!effort.empty() && model_.template_knows_effort) out.set("reasoning_effort", effort);
     if (conversation_.thinking != Thinking::kDefault)
       out.set("enable_thinking", conversation_.thinking == Thinking::kOn);
@@ -215,6 +219,7 @@ class ConversationRenderer {
   }
 
   const ServedModel& model_;
+  const std::shared_ptr<const GenerationDefaults> defaults_;
   const Conversation& conversation_;
   const GenerateJob& job_;
   Json messages_;
@@ -241,17 +246,19 @@ Result<BuiltPrompt> build_ids(const ServedModel& model, const std::vector<int32_
 }  // namespace
 
 bool drop_volatile_lines(std::string& text) {
-  bool dropped = false;
-  while (text.starts_with(kBillingHeader)) {
-    text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
-    dropped = true;
+  std::string_view rest = text;
+  while (rest.starts_with(kBillingHeader)) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+  std::string kept;
+  while (true) {
+    const size_t at = rest.find(kTokenCount[0]);
+    const size_t end = at == std::string_view::npos ? at : rest.find(kTokenCount[1], at);
+    if (end == std::string_view::npos) break;
+    kept += rest.substr(0, at);
+    rest.remove_prefix(end + kTokenCount[1].size());
   }
-  for (size_t at = text.find(kTokenCount[0]); at != std::string::npos; at = text.find(kTokenCount[0], at)) {
-    const size_t end = text.find(kTokenCount[1], at);
-    if (end == std::string::npos) break;
-    text.erase(at, end + kTokenCount[1].size() - at);
-    dropped = true;
-  }
+  kept += rest;
+  const bool dropped = kept.size() != text.size();
+  text = std::move(kept);
   return dropped;
 }
 

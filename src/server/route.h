@@ -66,6 +66,8 @@ void handle_props_post(const RouteCall& call);
 void handle_slots(const RouteCall& call);
 void handle_slot_action(const RouteCall& call);
 void handle_metrics(const RouteCall& call);
+void handle_settings(const RouteCall& call);  // routes/settings.cpp
+void handle_settings_change(const RouteCall& call);
 void handle_cache_stats(const RouteCall& call);
 void handle_cache_reset(const RouteCall& call);
 

@@ -96,10 +96,12 @@ Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& optio
   model->aliases = options.aliases;
   model->path = options.path;
   model->format = checkpoint.format;
-  model->defaults = options.defaults;
+  GenerationDefaults defaults = options.defaults;
   model->before_submit = options.before_submit;
   VEDETTE_RETURN_IF_ERROR(read_template(checkpoint, options.chat_template, *model));
-  VEDETTE_RETURN_IF_ERROR(apply_generation_config(checkpoint.generation_config, model->defaults));
+  VEDETTE_RETURN_IF_ERROR(apply_generation_config(checkpoint.generation_config, defaults));
+  model->first_defaults = std::make_shared<const GenerationDefaults>(std::move(defaults));
+  model->defaults = model->first_defaults;
   model->special_tokens = special_tokens_of(checkpoint);
   VEDETTE_ASSIGN_OR_RETURN(engine::LoadedModel loaded, engine::load_model(checkpoint, options.load));
   model->report = std::move(loaded.report);

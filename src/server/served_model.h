@@ -1,6 +1,7 @@
 // A loaded model with all that turns requests into prompts and replies into messages.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,7 +59,9 @@ struct ServedModel {
   std::vector<int32_t> visible_specials;  // marks of the format that are special tokens
   std::vector<std::string> special_marks;
   std::unique_ptr<text::GrammarCompiler> grammars;
-  GenerationDefaults defaults;  // with generation_config.json applied
+  // With generation_config.json applied; PATCH /v1/settings publishes others. A request reads them when it needs them.
+  std::atomic<std::shared_ptr<const GenerationDefaults>> defaults;
+  std::shared_ptr<const GenerationDefaults> first_defaults;  // as loaded
   engine::LoadReport report;
   int64_t loaded_at = 0;  // seconds since 1970
   bool has_sliding_layers = false;

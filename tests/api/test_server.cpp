@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   settings.http.host = word(options, "--host").empty() ? "127.0.0.1" : word(options, "--host");
   settings.http.threads = 4;
   settings.endpoints.metrics = true;
+  settings.endpoints.settings = true;
   settings.version = "test";
   settings.sse_ping_ms = static_cast<int>(number(options, "--ping-ms", 15'000));
   if (options.contains("--key")) settings.gate.keys = {word(options, "--key")};

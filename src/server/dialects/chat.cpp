@@ -290,6 +290,10 @@ Json flattened(const Json& body) {
 }
 
 Result<Translation> translate(const Json& given, const DialectContext& context) {
+  VEDETTE_ASSIGN_OR_RETURN(const Json* extra, Fields(given).object("extra_body"));
+  if (extra != nullptr && extra->as_object().size() > kMostPassedOn)
+    return invalid_request("extra_body", "extra_body: expected at most {} entries, found {}", kMostPassedOn,
+                           extra->as_object().size());
   const Json body = flattened(given);
   const Fields fields(body);
   Translation out;

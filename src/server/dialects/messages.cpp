@@ -296,6 +296,7 @@ class TurnReader {
     const Json* content = fields.get("content");
     if (content == nullptr) return fields.wrong("content", "a string or a list of blocks");
     if (*role == "system") return read_system(*content, fields.path("content"));
+    finish();
     if (content->is_string()) {
       messages_.push_back(turn(*role, content->as_string()));
       return ok_status();
@@ -305,6 +306,14 @@ class TurnReader {
                            : read_assistant(*content, fields.path("content"));
   }
 
+  // After the last message.
+  void finish() {
+    if (reminders_.empty()) return;
+    Json& last = messages_.as_array().back();
+    last.set("content", last.find("content")->as_string() + reminders_);
+    reminders_.clear();
+  }
+
  private:
   // A system turn inside the conversation: a reminder within the user's turn, which every template knows.
   Status read_system(const Json& content, const std::string& path) {
@@ -312,9 +321,8 @@ class TurnReader {
     drop_volatile_lines(text);
     const std::string reminder = "<system-reminder>\n" + text + "\n</system-reminder>";
     if (!messages_.as_array().empty()) {
-      Json& last = messages_.as_array().back();
-      if (last.find("role")->as_string() == "user") {
-        last.set("content", last.find("content")->as_string() + "\n\n" + reminder);
+      if (messages_.as_array().back().find("role")->as_string() == "user") {
+        reminders_ += "\n\n" + reminder;
         return ok_status();
       }
     }
@@ -398,6 +406,7 @@ class TurnReader {
   }
 
   Json& messages_;
+  std::string reminders_;  // to come after the last turn's text
 };
 
 Result<Conversation> read_conversation(const Fields& fields) {
@@ -425,6 +434,10 @@ Result<Conversation> read_conversation(const Fields& fields) {
   TurnReader reader(out.messages);
   for (size_t i = 0; i < messages->as_array().size(); ++i)
     VEDETTE_RETURN_IF_ERROR(reader.read(messages->as_array()[i], fmt::format("messages[{}]", i)));
+  reader.finish();
+  if (out.messages.as_array().empty())
+    return invalid_request("messages",
+                           "messages: expected at least one message with text, found none; add a user turn");
   const Json& last = out.messages.as_array().back();
   out.continue_last = last.find("role")->as_string() == "assistant" && last.find("tool_calls") == nullptr &&
                       !last.find("content")->as_string().empty();
@@ -434,6 +447,9 @@ Result<Conversation> read_conversation(const Fields& fields) {
 Status read_tools(const Fields& fields, GenerateJob& job) {
   VEDETTE_ASSIGN_OR_RETURN(const Json* tools, fields.array("tools"));
   if (tools == nullptr) return ok_status();
+  if (tools->as_array().size() > kMostTools)
+    return invalid_request("tools", "tools: expected at most {} entries, found {}", kMostTools,
+                           tools->as_array().size());
   for (size_t i = 0; i < tools->as_array().size(); ++i) {
     const Json& entry = tools->as_array()[i];
     const std::string path = fmt::format("tools[{}]", i);

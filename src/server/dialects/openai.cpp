@@ -110,6 +110,9 @@ Status read_thinking_fields(const Fields& fields, Conversation& conversation) {
   if (enable) conversation.thinking = *enable ? Thinking::kOn : Thinking::kOff;
   VEDETTE_ASSIGN_OR_RETURN(const Json* kwargs, fields.object("chat_template_kwargs"));
   if (kwargs == nullptr) return ok_status();
+  if (kwargs->as_object().size() > kMostPassedOn)
+    return invalid_request("chat_template_kwargs", "chat_template_kwargs: expected at most {} entries, found {}",
+                           kMostPassedOn, kwargs->as_object().size());
   conversation.template_kwargs = *kwargs;
   VEDETTE_ASSIGN_OR_RETURN(auto inner, Fields(*kwargs, "chat_template_kwargs.").boolean("enable_thinking"));
   if (inner) conversation.thinking = *inner ? Thinking::kOn : Thinking::kOff;

@@ -13,6 +13,7 @@ namespace vedette::server {
 namespace {
 
 constexpr size_t kMostItems = 100'000;
+constexpr size_t kMostWarnings = 32;
 constexpr std::string_view kKnown[] = {"model",
                                        "input",
                                        "instructions",
@@ -85,23 +86,24 @@ class ItemReader {
                              "{}: references to items are not resolved here; send the items or "
                              "previous_response_id",
                              path);
-    job_.warnings.push_back("input items of type '" + type->substr(0, 60) + "' were left out");
+    if (job_.warnings.size() < kMostWarnings)
+      job_.warnings.push_back("input items of type '" + type->substr(0, 60) + "' were left out");
     return ok_status();
   }
 
- private:
-  Json& assistant() {
-    if (messages_.as_array().empty() || messages_.as_array().back().find("role")->as_string() != "assistant" ||
-        closed_) {
-      Json turn = Json::object();
-      turn.set("role", "assistant");
-      turn.set("content", "");
-      messages_.push_back(std::move(turn));
-      closed_ = false;
-    }
-    return messages_.as_array().back();
+  // The assistant's turn that gathers, if any, is over.
+  void finish() {
+    if (!open_) return;
+    open_ = false;
+    Json turn = Json::object();
+    turn.set("role", "assistant");
+    turn.set("content", std::exchange(text_, {}));
+    if (!reasoning_.empty()) turn.set("reasoning_content", std::exchange(reasoning_, {}));
+    if (!calls_.as_array().empty()) turn.set("tool_calls", std::exchange(calls_, Json::array()));
+    messages_.push_back(std::move(turn));
   }
 
+ private:
   Status read_message(const Fields& fields) {
     VEDETTE_ASSIGN_OR_RETURN(auto role, fields.string("role"));
     if (role && *role == "developer") *role = "system";
@@ -111,11 +113,11 @@ class ItemReader {
     if (content == nullptr) return fields.wrong("content", "a string or a list of parts");
     VEDETTE_ASSIGN_OR_RETURN(const std::string text, read_parts(*content, fields.path("content")));
     if (*role == "assistant") {
-      Json& turn = assistant();
-      const std::string& before = turn.find("content")->as_string();
-      turn.set("content", before.empty() ? text : before + "\n" + text);
+      open_ = true;
+      text_ += (text_.empty() ? "" : "\n") + text;
       return ok_status();
     }
+    finish();
     Json turn = Json::object();
     turn.set("role", *role);
     turn.set("content", text);
@@ -128,10 +130,8 @@ class ItemReader {
     if (!name || name->empty()) return fields.wrong("name", "a name");
     VEDETTE_ASSIGN_OR_RETURN(auto id, fields.string("call_id"));
     VEDETTE_ASSIGN_OR_RETURN(auto arguments, fields.string("arguments"));
-    Json& turn = assistant();
-    Json calls = turn.find("tool_calls") == nullptr ? Json::array() : *turn.find("tool_calls");
-    calls.push_back(call_json(id.value_or(""), *name, arguments.value_or("{}")));
-    turn.set("tool_calls", std::move(calls));
+    open_ = true;
+    calls_.push_back(call_json(id.value_or(""), *name, arguments.value_or("{}")));
     return ok_status();
   }
 
@@ -146,6 +146,7 @@ class ItemReader {
     } else {
       VEDETTE_ASSIGN_OR_RETURN(text, read_parts(*output, fields.path("output")));
     }
+    finish();
     Json turn = Json::object();
     turn.set("role", "tool");
     turn.set("tool_call_id", *id);
@@ -161,15 +162,17 @@ class ItemReader {
       if (parts == nullptr || !text.empty()) continue;
       VEDETTE_ASSIGN_OR_RETURN(text, read_parts(*parts, fields.path(key)));
     }
-    closed_ = true;  // reasoning begins a new assistant turn
-    if (text.empty()) return ok_status();
-    assistant().set("reasoning_content", text);
+    finish();  // reasoning begins a new assistant turn
+    open_ = !text.empty();
+    reasoning_ = std::move(text);
     return ok_status();
   }
 
   Json& messages_;
   GenerateJob& job_;
-  bool closed_ = false;
+  bool open_ = false;  // an assistant's turn, made of these three
+  std::string text_, reasoning_;
+  Json calls_ = Json::array();
 };
 
 Result<text::ToolSpec> read_function(const Fields& fields) {
@@ -203,13 +206,16 @@ Status read_tool_list(const Json& tools, const std::string& path, const std::str
       continue;
     }
     if (*type != "function") {
-      job.warnings.push_back("tools of type '" + type->substr(0, 60) + "' are not run here and were left out");
+      if (job.warnings.size() < kMostWarnings)
+        job.warnings.push_back("tools of type '" + type->substr(0, 60) + "' are not run here and were left out");
       continue;
     }
     VEDETTE_ASSIGN_OR_RETURN(text::ToolSpec tool, read_function(fields));
     const auto same = [&](const text::ToolSpec& other) { return other.name == tool.name; };
     if (std::any_of(job.tools.begin(), job.tools.end(), same))
       return invalid_request(at + ".name", "{}.name: '{}' is there twice; names must differ", at, tool.name);
+    if (job.tools.size() == kMostTools)
+      return invalid_request("tools", "tools: expected at most {} functions, found more", kMostTools);
     if (!space.empty()) request.namespaces[tool.name] = space;
     job.tools.push_back(std::move(tool));
   }
@@ -400,6 +406,9 @@ Result<ResponsesRequest> read_responses_request(const Json& body, const DialectC
   for (const Json& item : request.history_items.as_array()) VEDETTE_RETURN_IF_ERROR(reader.read(item, "history"));
   for (size_t i = 0; i < request.input_items.as_array().size(); ++i)
     VEDETTE_RETURN_IF_ERROR(reader.read(request.input_items.as_array()[i], fmt::format("input[{}]", i)));
+  reader.finish();
+  if (conversation.messages.as_array().empty())
+    return invalid_request("input", "input: expected at least one item with text, found none; add a user's message");
   VEDETTE_RETURN_IF_ERROR(read_reasoning_options(fields, conversation));
   VEDETTE_RETURN_IF_ERROR(read_thinking_fields(fields, conversation));
   job.prompts.emplace_back(std::move(conversation));

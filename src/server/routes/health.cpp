@@ -86,9 +86,9 @@ void handle_health(const RouteCall& call) {
       out.set("context_window", ready.engine->context_length());
       out.set("max_sequences", ready.report.max_sequences);
       out.set("supports_reasoning_effort", ready.template_knows_effort);
-      out.set("thinking_default", ready.defaults.thinking.value_or(true) ? "on" : "off");
-      out.set("max_output_tokens",
-              ready.defaults.max_tokens_cap > 0 ? ready.defaults.max_tokens_cap : ready.engine->context_length());
+      out.set("thinking_default", ready.defaults.load()->thinking.value_or(true) ? "on" : "off");
+      out.set("max_output_tokens", ready.defaults.load()->max_tokens_cap > 0 ? ready.defaults.load()->max_tokens_cap
+                                                                             : ready.engine->context_length());
     }
     return send_json(out, 200, {}, call.responder);
   }

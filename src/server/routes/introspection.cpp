@@ -125,7 +125,7 @@ void handle_props(const RouteCall& call) {
   const ServedModel& model = **current;
   const text::Tokenizer& tokenizer = model.tokenizer();
   Json settings = Json::object();
-  settings.set("params", params_json(model.defaults));
+  settings.set("params", params_json(*model.defaults.load()));
   settings.set("n_ctx", model.engine->context_length());
   Json modalities = Json::object();
   modalities.set("vision", false);

@@ -91,7 +91,7 @@ void handle_admin_integrations(const RouteCall& call) {
   if (const auto model = call.core.models.current(); model.ok()) {
     address.model = (*model)->id;
     address.context_length = (*model)->engine->context_length();
-    const int64_t cap = (*model)->defaults.max_tokens_cap;
+    const int64_t cap = (*model)->defaults.load()->max_tokens_cap;
     address.max_output_tokens = cap > 0 ? cap : address.context_length;
   } else {
     address.model = call.core.models.view().name;

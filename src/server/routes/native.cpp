@@ -111,12 +111,13 @@ void handle_detokenize(const RouteCall& call) {
 // The same translation as the chat route, so that the text is what a chat request sends.
 void handle_apply_template(const RouteCall& call) {
   with_model(call, [&](const ServedModel& model, const Json& body) -> Result<Json> {
+    const std::shared_ptr<const GenerationDefaults> defaults = model.defaults.load();
     const DialectContext context{.request = call.request,
                                  .model = model.id,
                                  .tokenizer = model.tokenizer(),
                                  .vocab_size = model.vocab_size(),
                                  .context_length = model.engine->context_length(),
-                                 .defaults = model.defaults.sampling,
+                                 .defaults = defaults->sampling,
                                  .has_template = model.chat_template.has_value(),
                                  .scope = ""};
     VEDETTE_ASSIGN_OR_RETURN(const Translation translation, kChatDialect.translate(body, context));

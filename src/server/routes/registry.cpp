@@ -34,6 +34,8 @@ const Route kRoutes[] = {
     {"GET", "/metrics", false, nullptr, handle_metrics},
     {"GET", "/lora-adapters", false, nullptr, handle_lora_list},
     {"POST", "/lora-adapters", false, nullptr, handle_lora_set},
+    {"GET", "/v1/settings", true, nullptr, handle_settings},
+    {"PATCH", "/v1/settings", true, nullptr, handle_settings_change},
     {"GET", "/v1/cache/stats", true, nullptr, handle_cache_stats},
     {"POST", "/v1/cache/reset", true, nullptr, handle_cache_reset},
     {"POST", "/v1/embeddings", true, nullptr, handle_embeddings_refused},
