@@ -37,6 +37,20 @@ def test_an_error_of_the_transport_has_every_field(tiny):
     assert status == 415 and set(answer["error"]) == {"message", "type", "code", "param"}
 
 
+def test_biases_that_forbid_every_token_name_their_field(tiny):
+    grammar = {"grammar": "root ::= \"ab\"", "logit_bias": [["a", False], ["b", False], ["ab", False]]}
+    for biases in ({"logit_bias": [[token, False] for token in range(49152)]}, grammar):
+        status, _, answer = tiny.post("/completion", {"prompt": "Once", "n_predict": 2, **biases})
+        assert status == 400 and answer["error"]["param"] == "logit_bias", answer
+
+
+@pytest.mark.parametrize("path, rest", [("/v1/chat/completions", {"messages": HELLO}), ("/tokenize", {"content": "a"})])
+def test_a_deep_body_is_refused(tiny, path, rest):
+    body = json.dumps({**rest, "chat_template_kwargs": 0}).replace(": 0", ": {\"a\": " + "[" * 120 + "]" * 120 + "}")
+    status, _, answer = tiny.request(path, body.encode())
+    assert status == 400 and "nested deeper" in answer["error"]["message"]
+
+
 def many(count, entry):
     return [entry(index) for index in range(count)]
 
