@@ -1,6 +1,7 @@
 """The official anthropic client for Python drives every feature, whole and streamed."""
 
 import base64
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
@@ -252,11 +253,13 @@ def test_models(client):
 def test_keep_alive(start_server, tiny_path):
     """Pings come while nothing else does, also before message_start, as a request waits for its turn."""
     server = start_server(tiny_path, ping_ms=1, parallel=1)
-    body = {"model": "any", "max_tokens": 600, "messages": user("Hi"), "stream": True, "ignore_eos": True}
-    with ThreadPoolExecutor(2) as pool:
-        both = [done.result() for done in [pool.submit(server.events, "/v1/messages", body) for _ in range(2)]]
-    assert any(events[0][0] == "ping" for events in both), "one of them waited for the other"
-    for events in both:
-        assert stream_states.messages(events, pings=True)["usage"]["output_tokens"] == 600
-    with client_of(server).messages.stream(model="any", max_tokens=600, messages=user("Hi")) as stream:
-        assert stream.get_final_message().usage.output_tokens > 0
+    body = {"model": "any", "max_tokens": 5, "messages": user("Hi"), "stream": True}
+    with client_of(server).messages.stream(model="any", max_tokens=100_000, messages=user("Hi"),
+                                           extra_body={"ignore_eos": True}) as first, ThreadPoolExecutor(1) as pool:
+        next(iter(first))
+        second = pool.submit(server.events, "/v1/messages", body)
+        time.sleep(1)
+        first.close()
+        events = second.result()
+    assert events[0][0] == "ping"
+    assert stream_states.messages(events, pings=True)["usage"]["output_tokens"] <= 5
