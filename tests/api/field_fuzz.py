@@ -65,6 +65,9 @@ def valid_body(draw, route):
         body.pop("tool_choice", None)
     if isinstance(body.get("tool_choice"), dict) and "text" in body:
         body["text"] = {"verbosity": "low"}
+    if "conversation" in body:  # one of its own: a shared one would grow from case to case
+        name = f"conv_{draw.getrandbits(40)}"
+        body["conversation"] = {"id": name} if isinstance(body["conversation"], dict) else name
     if route.shared:
         for name in draw.sample(sorted(tables.SAMPLING), draw.choice([0, 3, len(tables.SAMPLING)])):
             body[name] = copy.deepcopy(tables.SAMPLING[name])
@@ -287,6 +290,8 @@ def names(path, error):
         return True
     if message.startswith("request body: invalid JSON"):
         return True
+    if path[0] == "extra_body":
+        path = path[1:] or path  # its members count as the request's own
     top = str(path[0])
     if len(path) == 1:
         return top in message or top in str(error.get("param"))
