@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/context.h"
 #include "cli/line_editor.h"
+#include "cli/prompt.h"
 #include "cli/reply_printer.h"
 #include "cli/talk.h"
 #include "cli/terminal.h"
@@ -99,21 +100,19 @@ class Chat {
     return true;
   }
 
-  Result<Prompt> prompt_for(const std::string& text) {
+  Result<Reply> reply_to(const std::string& text, const PartSink& on_part) {
     VEDETTE_RETURN_IF_ERROR(check_prompt_text(text, "message"));
-    if (settings_.raw) return talk_.prompt_for(text);
+    if (settings_.raw) return talk_.reply(text, on_part);
     Json messages = messages_;
     messages.push_back(message("user", text));
-    return talk_.prompt_for(messages);
+    return talk_.reply(server::Conversation{.messages = std::move(messages)}, on_part);
   }
 
   // A failed or cancelled exchange leaves the transcript as it was. False: leave.
   Result<bool> answer(const std::string& text) {
-    auto prompt = prompt_for(text);
-    if (!prompt.ok()) return report(prompt.error());
     ReplyPrinter printer(settings_.show_reasoning, settings_.stream);
     Status output = ok_status();
-    auto reply = talk_.reply(*prompt, [&](const ReplyPart& part) {
+    auto reply = reply_to(text, [&](const text::MessagePart& part) {
       Status printed = printer.add(part);
       if (!printed.ok()) output = printed;
       return printed;
@@ -124,15 +123,15 @@ class Chat {
     if (!settings_.stream) VEDETTE_RETURN_IF_ERROR(printer.print_whole(*reply));
     VEDETTE_RETURN_IF_ERROR(print(reply->interrupted ? "\n(cancelled)\n\n" : "\n\n"));
     if (settings_.profile) VEDETTE_RETURN_IF_ERROR(print(profile_block(*reply) + "\n"));
-    const bool by_limit = settings_.max_tokens > 0 && !reply->finish.max_tokens_clamped;
-    if (reply->finish.reason == engine::FinishReason::kLength && !by_limit) {
+    const bool by_limit = settings_.max_tokens > 0 && !reply->answer.max_tokens_clamped;
+    if (reply->answer.reason == engine::FinishReason::kLength && !by_limit) {
       print_notice(
           fmt::format("the reply ended because the context of {} tokens is full; /clear starts a new conversation",
                       talk_.report().context_length));
     }
     if (reply->interrupted || settings_.raw) return true;
     messages_.push_back(message("user", text));
-    messages_.push_back(message("assistant", reply->answer));
+    messages_.push_back(message("assistant", reply->answer.content));
     return true;
   }
 

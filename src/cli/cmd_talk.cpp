@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/context.h"
 #include "cli/fetch_model.h"
+#include "cli/prompt.h"
 #include "cli/reply_printer.h"
 #include "cli/settings.h"
 #include "cli/talk.h"
@@ -39,12 +40,8 @@ Status read_prompt(const OptionValues& options, TalkSettings& settings) {
 }
 
 Status read_sampling_options(const OptionValues& options, bool from_model, TalkSettings& settings) {
-  VEDETTE_ASSIGN_OR_RETURN(settings.sampling, read_sampling(options));
-  settings.sampling_from_model = from_model;
-  settings.temperature_given = options.given("--temperature");
-  settings.top_k_given = options.given("--top-k");
-  settings.top_p_given = options.given("--top-p");
-  settings.min_p_given = options.given("--min-p");
+  VEDETTE_ASSIGN_OR_RETURN(settings.generation, read_generation(options));
+  settings.generation.from_model = from_model;
   settings.max_tokens = options.integer("--max-tokens").value_or(-1);
   settings.stop = options.texts("--stop");
   settings.ignore_eos = options.flag("--ignore-eos");
@@ -73,6 +70,8 @@ Result<TalkSettings> read_talk(const Context& context) {
   settings.quiet = read_verbosity(options).quiet;
   settings.history_file = history_file(settings.model.store);
   VEDETTE_RETURN_IF_ERROR(read_prompt(options, settings));
+  // One prompt has no other to share anything with.
+  settings.load.prefix_cache = !settings.prompt;
   if (settings.json && !settings.prompt)
     return invalid_request("--json", "--json needs one prompt; give --prompt or --prompt-file");
   if (settings.raw && !settings.system.empty())
@@ -80,26 +79,19 @@ Result<TalkSettings> read_talk(const Context& context) {
   return settings;
 }
 
-Result<Prompt> one_shot_prompt(const Talk& talk, const TalkSettings& settings) {
-  if (settings.raw) return talk.prompt_for(*settings.prompt);
-  Json messages = Json::array();
-  if (!settings.system.empty()) messages.push_back(message("system", settings.system));
-  messages.push_back(message("user", *settings.prompt));
-  return talk.prompt_for(messages);
-}
-
 Result<int> run_one_shot(Talk& talk, const TalkSettings& settings) {
-  VEDETTE_ASSIGN_OR_RETURN(Prompt prompt, one_shot_prompt(talk, settings));
   ReplyPrinter printer(settings.show_reasoning, settings.stream && !settings.json);
-  VEDETTE_ASSIGN_OR_RETURN(Reply reply, talk.reply(prompt, [&](const ReplyPart& part) { return printer.add(part); }));
+  VEDETTE_ASSIGN_OR_RETURN(const Reply reply, talk.reply(given_prompt(settings), [&](const text::MessagePart& part) {
+    return printer.add(part);
+  }));
   const int code = reply.interrupted ? kExitInterrupted : kExitDone;
   if (reply.quit) return code;
-  if (reply.finish.max_tokens_clamped) {
+  if (reply.answer.max_tokens_clamped) {
     print_notice(fmt::format("--max-tokens {} goes beyond the context of {} tokens; the reply may end there",
                              settings.max_tokens, talk.report().context_length));
   }
   if (settings.json) {
-    VEDETTE_RETURN_IF_ERROR(print(reply_json(talk, prompt, reply).dump() + "\n"));
+    VEDETTE_RETURN_IF_ERROR(print(reply_json(talk, reply).dump() + "\n"));
     return code;
   }
   if (!settings.stream) VEDETTE_RETURN_IF_ERROR(printer.print_whole(reply));

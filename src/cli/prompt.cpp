@@ -1,13 +1,12 @@
 #include "cli/prompt.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "text/chat_fallback.h"
-#include "text/chat_prompt.h"
 
 namespace vedette::cli {
 namespace {
@@ -20,10 +19,6 @@ struct CloseFile {
   }
 };
 
-std::string token_text(const text::Tokenizer& tokenizer, const std::optional<int32_t>& id) {
-  return id ? tokenizer.token_bytes(*id, true) : "";
-}
-
 }  // namespace
 
 Json message(std::string_view role, std::string_view content) {
@@ -31,42 +26,6 @@ Json message(std::string_view role, std::string_view content) {
   out.set("role", role);
   out.set("content", content);
   return out;
-}
-
-Result<PromptBuilder> PromptBuilder::create(const weights::Checkpoint& checkpoint, bool raw) {
-  PromptBuilder builder;
-  builder.raw_ = raw;
-  if (raw || checkpoint.chat_template.empty()) return builder;
-  auto parsed = text::ChatTemplate::parse(checkpoint.chat_template);
-  if (!parsed.ok()) {
-    Error error = std::move(parsed).error();
-    error.message += "; --no-chat-template goes without it";
-    return error;
-  }
-  builder.template_ = std::move(*parsed);
-  return builder;
-}
-
-Result<Prompt> PromptBuilder::conversation(const Json& messages, const text::Tokenizer& tokenizer) const {
-  Prompt prompt;
-  if (template_) {
-    text::ChatRenderInput input;
-    input.messages = messages;
-    input.bos_token = token_text(tokenizer, tokenizer.bos());
-    input.eos_token = token_text(tokenizer, tokenizer.eos());
-    VEDETTE_ASSIGN_OR_RETURN(prompt.text, template_->render(input));
-  } else {
-    VEDETTE_ASSIGN_OR_RETURN(
-        prompt.text, text::render_chat_fallback(messages, Json(), true, token_text(tokenizer, tokenizer.bos())));
-  }
-  VEDETTE_ASSIGN_OR_RETURN(prompt.ids, text::encode_chat(tokenizer, prompt.text));
-  return prompt;
-}
-
-Result<Prompt> PromptBuilder::plain(const std::string& text, const text::Tokenizer& tokenizer) const {
-  Prompt prompt{text, {}};
-  VEDETTE_ASSIGN_OR_RETURN(prompt.ids, tokenizer.encode(text));
-  return prompt;
 }
 
 Status check_prompt_text(std::string_view text, std::string_view where) {

@@ -4,9 +4,10 @@
 
 namespace vedette::cli {
 
-Status ReplyPrinter::write(const ReplyPart& part) {
-  if (part.reasoning && !show_reasoning_) return ok_status();
-  if (part.reasoning) {
+Status ReplyPrinter::write(const text::MessagePart& part) {
+  const bool reasoning = part.kind == text::MessagePart::Kind::kReasoning;
+  if (reasoning && !show_reasoning_) return ok_status();
+  if (reasoning) {
     in_reasoning_ = true;
     return print(dimmed(part.text));
   }
@@ -15,13 +16,15 @@ Status ReplyPrinter::write(const ReplyPart& part) {
   return print(first_of_answer ? "\n\n" + part.text : part.text);
 }
 
-Status ReplyPrinter::add(const ReplyPart& part) {
+Status ReplyPrinter::add(const text::MessagePart& part) {
   return stream_ ? write(part) : ok_status();
 }
 
 Status ReplyPrinter::print_whole(const Reply& reply) {
-  if (!reply.reasoning.empty()) VEDETTE_RETURN_IF_ERROR(write({true, reply.reasoning}));
-  return write({false, reply.answer});
+  using Kind = text::MessagePart::Kind;
+  if (!reply.answer.reasoning.empty())
+    VEDETTE_RETURN_IF_ERROR(write({.kind = Kind::kReasoning, .text = reply.answer.reasoning}));
+  return write({.kind = Kind::kContent, .text = reply.answer.content});
 }
 
 }  // namespace vedette::cli

@@ -2,19 +2,19 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/reasoning_filter.h"
 #include "cli/talk.h"
+#include "text/message_parser.h"
 
 namespace vedette::cli {
 
 class ReplyPrinter {
  public:
   ReplyPrinter(bool show_reasoning, bool stream) : show_reasoning_(show_reasoning), stream_(stream) {}
-  Status add(const ReplyPart& part);  // does nothing unless streaming
+  Status add(const text::MessagePart& part);  // does nothing unless streaming
   Status print_whole(const Reply& reply);
 
  private:
-  Status write(const ReplyPart& part);
+  Status write(const text::MessagePart& part);
   bool show_reasoning_, stream_;
   bool in_reasoning_ = false;
 };

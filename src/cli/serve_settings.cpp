@@ -9,13 +9,8 @@
 namespace vedette::cli {
 namespace {
 
-// The items of a repeatable option whose values may be lists themselves.
-std::vector<std::string> split(const std::vector<std::string>& texts, std::string_view separators = ",") {
-  std::vector<std::string> out;
-  for (const std::string& text : texts)
-    for (std::string& item : split_list(text, separators)) out.push_back(std::move(item));
-  return out;
-}
+// Of a step with a prefill chunk: someone who cancels waits for the step.
+constexpr double kChunkMs = 150;
 
 Result<std::optional<std::string>> text_or_file(const OptionValues& options, std::string_view text,
                                                 std::string_view file) {
@@ -45,16 +40,16 @@ Status read_network(const OptionValues& options, server::ServerSettings& out) {
       static_cast<int>(std::min<int64_t>(options.integer("--timeout").value_or(3600), 2'000'000)) * 1000;
 
   server::GateSettings& gate = out.gate;
-  gate.keys = split(options.texts("--api-key"));
+  gate.keys = split_lists(options.texts("--api-key"));
   if (const auto path = options.text("--api-key-file")) {
     VEDETTE_ASSIGN_OR_RETURN(const std::string content, read_prompt_file(*path, "--api-key-file"));
-    const std::vector<std::string> keys = split({content}, "\n");
+    const std::vector<std::string> keys = split_lists({content}, "\n");
     if (keys.empty())
       return invalid_request("--api-key-file", "--api-key-file: {}: holds no key; put one a line", *path);
     gate.keys.insert(gate.keys.end(), keys.begin(), keys.end());
   }
-  gate.allowed_hosts = split(options.texts("--allowed-hosts"));
-  gate.origins = split(options.texts("--cors-origins"));
+  gate.allowed_hosts = split_lists(options.texts("--allowed-hosts"));
+  gate.origins = split_lists(options.texts("--cors-origins"));
   gate.credentials = options.flag("--cors-credentials");
   gate.cors_headers = options.text("--cors-headers").value_or("*");
   gate.cors_methods = options.text("--cors-methods").value_or("");
@@ -109,22 +104,13 @@ Status read_endpoints(const OptionValues& options, server::ServerSettings& out) 
 
 // What llama-server samples with where nobody says anything.
 Status read_sampling_defaults(const OptionValues& options, server::GenerationDefaults& out) {
-  VEDETTE_ASSIGN_OR_RETURN(out.sampling, read_sampling(options));
+  VEDETTE_ASSIGN_OR_RETURN(out, read_generation(options));
   if (!options.given("--seed") || options.integer("--seed").value_or(-1) < 0) out.sampling.seed.reset();
-  out.temperature_set = options.given("--temperature");
-  out.top_k_set = options.given("--top-k");
-  out.top_p_set = options.given("--top-p");
-  out.min_p_set = options.given("--min-p");
-  out.penalty_set = options.given("--repetition-penalty");
   if (!out.temperature_set) out.sampling.temperature = 0.8;
   if (!out.top_k_set) out.sampling.top_k = 40;
   if (!out.top_p_set) out.sampling.top_p = 0.9;
   if (!out.min_p_set) out.sampling.min_p = 0.1;
   if (!options.given("--repeat-last-n")) out.sampling.repeat_last_n = 64;
-  if (options.given("--dry-sequence-breaker")) {
-    out.dry_breakers = split(options.texts("--dry-sequence-breaker"));
-    if (out.dry_breakers == std::vector<std::string>{"none"}) out.dry_breakers.clear();
-  }
   out.ignore_eos = options.flag("--ignore-eos");
   out.stop = options.texts("--reverse-prompt");
   return ok_status();
@@ -166,6 +152,7 @@ Result<ServeSettings> read_serve(const OptionValues& options) {
   ServeSettings out;
   out.named = read_model(options);
   VEDETTE_ASSIGN_OR_RETURN(out.model.load, read_compute(options));
+  out.model.load.chunk_ms = kChunkMs;
   out.model.load.context_length = options.integer("--ctx-size").value_or(0);
   VEDETTE_ASSIGN_OR_RETURN(out.memory, read_memory(options));
   VEDETTE_RETURN_IF_ERROR(read_network(options, out.server));
@@ -176,7 +163,7 @@ Result<ServeSettings> read_serve(const OptionValues& options) {
   out.server.http.threads = threads > 0 ? static_cast<int>(threads) : std::min(8, out.model.load.max_sequences + 2);
   out.server.version = std::string(kVersion);
   out.server.store = out.named.store;
-  out.model.aliases = split(options.texts("--alias"));
+  out.model.aliases = split_lists(options.texts("--alias"));
   out.no_model = options.flag("--no-model");
   if (options.flag("--warmup") && options.flag("--no-warmup"))
     return invalid_request("--no-warmup", "--warmup and --no-warmup exclude each other; give one");

@@ -45,6 +45,13 @@ std::vector<std::string> split_list(std::string_view text, std::string_view sepa
   return out;
 }
 
+std::vector<std::string> split_lists(const std::vector<std::string>& texts, std::string_view separators) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts)
+    for (std::string& item : split_list(text, separators)) out.push_back(std::move(item));
+  return out;
+}
+
 hub::StoreSettings read_store(const OptionValues& options) {
   hub::StoreSettings store;
   store.models_dir = options.text("--models-dir").value_or("");
@@ -235,6 +242,21 @@ Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {
   params.seed = seed >= 0 ? static_cast<uint64_t>(seed) : sampling::draw_seed() >> 11;
   VEDETTE_RETURN_IF_ERROR(sampling::validate(params));
   return params;
+}
+
+Result<server::GenerationDefaults> read_generation(const OptionValues& options) {
+  server::GenerationDefaults out;
+  VEDETTE_ASSIGN_OR_RETURN(out.sampling, read_sampling(options));
+  out.temperature_set = options.given("--temperature");
+  out.top_k_set = options.given("--top-k");
+  out.top_p_set = options.given("--top-p");
+  out.min_p_set = options.given("--min-p");
+  out.penalty_set = options.given("--repetition-penalty");
+  if (options.given("--dry-sequence-breaker")) {
+    out.dry_breakers = split_lists(options.texts("--dry-sequence-breaker"));
+    if (out.dry_breakers == std::vector<std::string>{"none"}) out.dry_breakers.clear();
+  }
+  return out;
 }
 
 Verbosity read_verbosity(const OptionValues& options) {

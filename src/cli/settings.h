@@ -14,6 +14,7 @@
 #include "hub/model_store.h"
 #include "ops/types.h"
 #include "sampling/sampling.h"
+#include "server/served_model.h"
 
 namespace vedette::cli {
 
@@ -45,9 +46,13 @@ std::optional<int64_t> parse_size(const std::string& text);
 
 // Items between separators, without blanks around them; empty ones are left out.
 std::vector<std::string> split_list(std::string_view text, std::string_view separators);
+// The items of a repeatable option whose values may be lists themselves.
+std::vector<std::string> split_lists(const std::vector<std::string>& texts, std::string_view separators = ",");
 
 // A seed below 0 or absent is drawn here, so that it can be reported exactly in JSON (53 bits).
 Result<sampling::SamplingParams> read_sampling(const OptionValues& options);
+// The same with what was given explicitly and --dry-sequence-breaker.
+Result<server::GenerationDefaults> read_generation(const OptionValues& options);
 // Names of samplers for llama-server's letters.
 Result<std::vector<std::string>> samplers_by_letter(const std::string& letters);
 // "ID=BIAS", "ID+BIAS", "ID-BIAS"; BIAS may be inf.

@@ -1,21 +1,24 @@
-// A loaded model and what `run` and `generate` ask of it: prompts in, replies out.
+// A loaded model and what `run` and `generate` ask of it: prompts in, replies out. What a server does for its clients,
+// without a listener.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/interrupts.h"
 #include "cli/memory_report.h"
-#include "cli/prompt.h"
-#include "cli/reasoning_filter.h"
 #include "cli/settings.h"
-#include "engine/engine.h"
 #include "engine/load.h"
+#include "server/executor.h"
+#include "server/job.h"
+#include "server/served_model.h"
+#include "text/message_parser.h"
 
 namespace vedette::cli {
 
@@ -23,9 +26,7 @@ struct TalkSettings {
   ModelSettings model;
   engine::LoadOptions load;
   MemorySettings memory;
-  sampling::SamplingParams sampling;
-  bool sampling_from_model = false;  // `run`: what is unset comes from generation_config.json
-  bool temperature_given = false, top_k_given = false, top_p_given = false, min_p_given = false;
+  server::GenerationDefaults generation;
   std::optional<std::string> prompt;
   std::string system;
   int64_t max_tokens = -1;
@@ -42,44 +43,46 @@ struct TalkSettings {
 };
 
 struct Reply {
-  std::string answer;
-  std::string reasoning;
-  std::vector<int32_t> ids;
-  engine::Event finish;      // kFinished
+  std::vector<int32_t> prompt_ids;
+  server::ChoiceAnswer answer;
   bool interrupted = false;  // Ctrl-C once: cancelled
-  bool quit = false;         // Ctrl-C again while stopping
+  bool quit = false;         // Ctrl-C again while stopping; there is no answer
 };
+
+// Its error cancels the reply and is returned.
+using PartSink = std::function<Status(const text::MessagePart&)>;
 
 // Main thread only.
 class Talk {
  public:
   // Resolves, checks and loads the model. Prints the start line.
   static Result<std::unique_ptr<Talk>> open(const TalkSettings& settings, Interrupts& interrupts);
+  ~Talk();
 
-  // One user turn after the given messages (none in raw mode).
-  Result<Prompt> prompt_for(const Json& messages) const;
-  Result<Prompt> prompt_for(const std::string& text) const;
+  // Runs to the end. on_part gets each piece as it is decoded.
+  Result<Reply> reply(server::JobPrompt prompt, const PartSink& on_part);
 
-  // Runs to the end. on_part gets each piece as it is decided; its error cancels the reply and is returned.
-  Result<Reply> reply(const Prompt& prompt, const std::function<Status(const ReplyPart&)>& on_part);
-
-  const engine::LoadReport& report() const { return model_.report; }
-  const std::string& name() const { return name_; }
+  const engine::LoadReport& report() const { return model_->report; }
+  const std::string& name() const { return model_->id; }
 
  private:
-  Talk(const TalkSettings& settings, Interrupts& interrupts, PromptBuilder prompts, engine::LoadedModel model);
+  Talk(const TalkSettings& settings, Interrupts& interrupts) : settings_(settings), interrupts_(interrupts) {}
+  void tell_warnings(const Json& warnings);
+
   const TalkSettings& settings_;
   Interrupts& interrupts_;
-  PromptBuilder prompts_;
-  engine::LoadedModel model_;
-  std::string name_;
-  sampling::SamplingParams sampling_;
+  server::Executor executor_{1};
+  std::shared_ptr<server::ServedModel> model_;
+  std::set<std::string> told_;  // warnings
 };
+
+// The prompt of a command line: a conversation of one turn, or the text as it is.
+server::JobPrompt given_prompt(const TalkSettings& settings);
 
 // The lines after a reply, and the JSON object of --json.
 std::string summary_line(const Reply& reply);
 std::string profile_block(const Reply& reply);
-Json reply_json(const Talk& talk, const Prompt& prompt, const Reply& reply);
+Json reply_json(const Talk& talk, const Reply& reply);
 
 // The interactive chat; returns the exit code.
 Result<int> run_chat(Talk& talk, const TalkSettings& settings, Interrupts& interrupts);

@@ -215,6 +215,11 @@ Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const 
 
 Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options) {
   VEDETTE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::create(checkpoint.tokenizer));
+  return load_model(checkpoint, options, std::move(tokenizer));
+}
+
+Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options,
+                               text::Tokenizer tokenizer) {
   VEDETTE_ASSIGN_OR_RETURN(std::vector<int32_t> eos, end_tokens(checkpoint, tokenizer.eos()));
   VEDETTE_ASSIGN_OR_RETURN(const models::DecoderSpec spec, models::build_spec(checkpoint));
   VEDETTE_RETURN_IF_ERROR(check_tokens(checkpoint, tokenizer, eos, spec.vocab_size));

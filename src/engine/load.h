@@ -37,7 +37,7 @@ struct LoadOptions {
   int64_t cache_tokens = -1;
   int snapshot_interval = 512;      // tokens between snapshots of sliding groups
   int64_t prefix_cache_tokens = 0;  // most tokens the prefix cache keeps; 0: what the pool allows
-  double chunk_ms = 150;            // of a step with a prefill chunk; 0: no limit
+  double chunk_ms = 0;              // of a step with a prefill chunk; 0: no limit
   int64_t kv_budget_bytes = 0;      // 0: what max_sequences * context needs, lowered to fit memory
   // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
   int max_logit_rows = 0;
@@ -82,6 +82,9 @@ struct LoadedModel {
 
 Result<LoadedDecoder> load_decoder(const weights::Checkpoint& checkpoint, const LoadOptions& options);
 Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options);
+// With the checkpoint's tokenizer, where the caller has made it already.
+Result<LoadedModel> load_model(const weights::Checkpoint& checkpoint, const LoadOptions& options,
+                               text::Tokenizer tokenizer);
 
 // End-of-generation ids: eos_token_id (a number or a list) of generation_config.json and config.json, the
 // tokenizer's own, and for GGUF eos, eot and eom. Sorted, unique. null and -1 stand for none. Errors: kCorruptFile,

@@ -48,13 +48,15 @@ Result<std::unique_ptr<sampling::Constraint>> inner_constraint(const ServedModel
   if (forces_call(job)) {
     const text::Grammar grammar{text::GrammarKind::kLark, model.message_format.tools->call_grammar(
                                                               job.tools, job.tool_choice, model.special_marks)};
-    auto compiled = model.grammars->compile(grammar);
+    VEDETTE_ASSIGN_OR_RETURN(const text::GrammarCompiler* grammars, model.grammars());
+    auto compiled = grammars->compile(grammar);
     if (!compiled.ok()) return at_field(std::move(compiled).error(), "tools");
     return compiled;
   }
   const std::optional<text::Grammar> grammar = job.format.grammar ? job.format.grammar : model.defaults.load()->grammar;
   if (!grammar) return std::unique_ptr<sampling::Constraint>();
-  auto compiled = model.grammars->compile(*grammar);
+  VEDETTE_ASSIGN_OR_RETURN(const text::GrammarCompiler* grammars, model.grammars());
+  auto compiled = grammars->compile(*grammar);
   if (!compiled.ok()) return at_field(std::move(compiled).error(), job.format.field);
   return compiled;
 }

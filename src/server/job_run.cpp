@@ -301,7 +301,10 @@ void JobRun::State::end_choice(size_t index, const engine::Event& event) {
   if (event.error && !error) error = event.error;
   if (event.reason == engine::FinishReason::kCancelled && !error) {
     const std::scoped_lock lock(mutex);
-    error = reason ? *reason : cancelled("", "the request was cancelled");
+    if (reason)
+      error = *reason;
+    else if (!job.keep_cancelled)
+      error = cancelled("", "the request was cancelled");
   }
   JobEvent out;
   out.kind = JobEvent::Kind::kText;

@@ -32,7 +32,7 @@ class JobRun : public std::enable_shared_from_this<JobRun> {
   const ServedModel& model() const;
   // Events come in order, one at a time, on the executor's threads.
   void listen(JobListener listener);
-  // The listener still hears `failed` (kCancelled).
+  // The listener still hears `failed` (kCancelled), or `done` where the job keeps what was cancelled.
   void cancel();
   // Cancels and reports `error` (a watchdog's, say) in place of kCancelled.
   void fail(Error error);

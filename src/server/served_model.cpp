@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "models/registry.h"
 
 namespace vedette::server {
 namespace {
@@ -22,6 +23,7 @@ Result<double> config_number(const Json& config, const char* key, double fallbac
 
 // generation_config.json's sampling, where it asks for sampling and the command line said nothing.
 Status apply_generation_config(const Json& config, GenerationDefaults& defaults) {
+  if (!defaults.from_model) return ok_status();
   const Json* samples = config.find("do_sample");
   if (samples == nullptr || samples->is_null()) return ok_status();
   if (!samples->is_bool())
@@ -74,11 +76,16 @@ void find_marks(ServedModel& model) {
   std::sort(model.visible_specials.begin(), model.visible_specials.end());
 }
 
-Status read_template(const weights::Checkpoint& checkpoint, const std::string& replacement, ServedModel& model) {
-  model.template_source = replacement.empty() ? checkpoint.chat_template : replacement;
+Status read_template(const weights::Checkpoint& checkpoint, const ServedModelOptions& options, ServedModel& model) {
+  if (options.use_template) model.template_source = checkpoint.chat_template;
+  if (!options.chat_template.empty()) model.template_source = options.chat_template;
   if (model.template_source.empty()) return ok_status();
   auto parsed = text::ChatTemplate::parse(model.template_source);
-  if (!parsed.ok()) return std::move(parsed).error();
+  if (!parsed.ok()) {
+    Error error = std::move(parsed).error();
+    error.field = kTemplateField;
+    return error;
+  }
   model.chat_template = std::move(*parsed);
   const std::string_view source = model.template_source;
   model.template_knows_tools = source.find("tools") != std::string_view::npos;
@@ -87,7 +94,26 @@ Status read_template(const weights::Checkpoint& checkpoint, const std::string& r
   return ok_status();
 }
 
+// All that prompts take, so that they can be built before the weights are there.
+Status read_vocabulary(const weights::Checkpoint& checkpoint, ServedModel& model) {
+  VEDETTE_ASSIGN_OR_RETURN(const models::DecoderSpec spec, models::build_spec(checkpoint));
+  model.vocabulary = spec.vocab_size;
+  for (const auto& group : models::plan_kv_groups(spec))
+    if (group.window > 0) model.has_sliding_layers = true;
+  VEDETTE_ASSIGN_OR_RETURN(model.first_tokenizer, text::Tokenizer::create(checkpoint.tokenizer));
+  find_marks(model);
+  return ok_status();
+}
+
 }  // namespace
+
+Result<const text::GrammarCompiler*> ServedModel::grammars() const {
+  const std::scoped_lock lock(grammars_mutex);
+  if (!made_grammars) {
+    VEDETTE_ASSIGN_OR_RETURN(made_grammars, text::GrammarCompiler::create(tokenizer(), report.eos));
+  }
+  return made_grammars.get();
+}
 
 Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options) {
   VEDETTE_ASSIGN_OR_RETURN(weights::Checkpoint checkpoint, weights::open_checkpoint(options.path));
@@ -98,21 +124,25 @@ Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& optio
   model->format = checkpoint.format;
   GenerationDefaults defaults = options.defaults;
   model->before_submit = options.before_submit;
-  VEDETTE_RETURN_IF_ERROR(read_template(checkpoint, options.chat_template, *model));
+  VEDETTE_RETURN_IF_ERROR(read_template(checkpoint, options, *model));
   VEDETTE_RETURN_IF_ERROR(apply_generation_config(checkpoint.generation_config, defaults));
   model->first_defaults = std::make_shared<const GenerationDefaults>(std::move(defaults));
   model->defaults = model->first_defaults;
   model->special_tokens = special_tokens_of(checkpoint);
-  VEDETTE_ASSIGN_OR_RETURN(engine::LoadedModel loaded, engine::load_model(checkpoint, options.load));
+  VEDETTE_RETURN_IF_ERROR(read_vocabulary(checkpoint, *model));
+  engine::LoadOptions load = options.load;
+  if (options.before_load) VEDETTE_RETURN_IF_ERROR(options.before_load(checkpoint, *model, load));
+  text::Tokenizer tokenizer = std::move(*model->first_tokenizer);
+  VEDETTE_ASSIGN_OR_RETURN(engine::LoadedModel loaded, engine::load_model(checkpoint, load, std::move(tokenizer)));
+  model->first_tokenizer.reset();
   model->report = std::move(loaded.report);
   model->family = model->report.family;
   model->storage = std::move(loaded.storage);
   model->engine = std::move(loaded.engine);
   model->loaded_at = static_cast<int64_t>(std::time(nullptr));
-  for (const auto& group : models::plan_kv_groups(model->engine->spec()))
-    if (group.window > 0) model->has_sliding_layers = true;
-  find_marks(*model);
-  VEDETTE_ASSIGN_OR_RETURN(model->grammars, text::GrammarCompiler::create(model->tokenizer(), model->report.eos));
+  if (options.constrains) {
+    if (const auto made = model->grammars(); !made.ok()) return made.error();
+  }
   return model;
 }
 

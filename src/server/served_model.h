@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -23,6 +25,7 @@ namespace vedette::server {
 // What a server is told about generation, for requests that say nothing.
 struct GenerationDefaults {
   sampling::SamplingParams sampling;  // of the command line
+  bool from_model = true;             // false: generation_config.json is not asked
   // Fields of `sampling` that the command line set; others come from generation_config.json where it samples.
   bool temperature_set = false, top_k_set = false, top_p_set = false, min_p_set = false;
   bool penalty_set = false;
@@ -44,7 +47,7 @@ struct GenerateJob;
 using SubmitHook = std::function<void(const GenerateJob& job, int choice, engine::GenerateRequest& request)>;
 
 // Shared by the jobs that run on it; unloading drops the host's reference, the last job frees it. Immutable but for the
-// engine, which is thread-safe.
+// engine and the grammars, which are thread-safe.
 struct ServedModel {
   std::string id;  // as answers name it
   std::vector<std::string> aliases;
@@ -58,7 +61,8 @@ struct ServedModel {
   text::MessageFormat message_format;
   std::vector<int32_t> visible_specials;  // marks of the format that are special tokens
   std::vector<std::string> special_marks;
-  std::unique_ptr<text::GrammarCompiler> grammars;
+  std::optional<text::Tokenizer> first_tokenizer;  // until there is an engine, which takes it
+  int64_t vocabulary = 0;
   // With generation_config.json applied; PATCH /v1/settings publishes others. A request reads them when it needs them.
   std::atomic<std::shared_ptr<const GenerationDefaults>> defaults;
   std::shared_ptr<const GenerationDefaults> first_defaults;  // as loaded
@@ -67,10 +71,15 @@ struct ServedModel {
   bool has_sliding_layers = false;
   SubmitHook before_submit;
   std::shared_ptr<const void> storage;
-  std::unique_ptr<engine::Engine> engine;  // last: stops before what it uses goes
 
-  const text::Tokenizer& tokenizer() const { return engine->tokenizer(); }
-  int64_t vocab_size() const { return engine->spec().vocab_size; }
+  const text::Tokenizer& tokenizer() const { return engine ? engine->tokenizer() : *first_tokenizer; }
+  int64_t vocab_size() const { return vocabulary; }
+  // Over the vocabulary; made once. Any thread.
+  Result<const text::GrammarCompiler*> grammars() const;
+  mutable std::mutex grammars_mutex;
+  mutable std::unique_ptr<text::GrammarCompiler> made_grammars;
+
+  std::unique_ptr<engine::Engine> engine;  // last: stops before what it uses goes
 };
 
 struct ServedModelOptions {
@@ -80,8 +89,16 @@ struct ServedModelOptions {
   engine::LoadOptions load;
   GenerationDefaults defaults;
   std::string chat_template;  // replaces the checkpoint's; "" keeps it
-  SubmitHook before_submit;   // tests: scripted replies
+  bool constrains = true;     // replies may be constrained: what that takes is made at once, not when it is used
+  bool use_template = true;   // false: the checkpoint's is not read
+  // Asked before the weights are loaded and may change how they are; an error ends the loading. build_prompt() works on
+  // the model, which has no engine yet.
+  std::function<Status(const weights::Checkpoint&, const ServedModel&, engine::LoadOptions&)> before_load;
+  SubmitHook before_submit;  // tests: scripted replies
 };
+
+// The field of an error about a chat template that does not parse.
+inline constexpr std::string_view kTemplateField = "chat_template";
 
 // Opens, checks and loads. Errors of the layers below, and kCorruptFile for values of generation_config.json.
 Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options);

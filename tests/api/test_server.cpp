@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   model.load.context_length = number(options, "--ctx-size", 0);
   model.load.max_sequences = static_cast<int>(number(options, "--parallel", 4));
   model.load.compute = engine::ComputeChoice::kI8;
+  model.load.chunk_ms = 150;  // as `serve` does
   if (options.contains("--template")) {
     model.chat_template = text_of_file(word(options, "--template"));
     if (model.chat_template.empty()) return fail(not_found("", "--template: the file is missing or empty"));

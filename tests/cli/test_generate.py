@@ -1,6 +1,7 @@
 """Prompts in, text and JSON out."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -63,6 +64,47 @@ def test_stop_and_bias(vedette, smollm2):
     result = vedette(*shared, "--logit-bias", "x=1")
     assert result.code == 2
     assert "--logit-bias: expected ID=BIAS" in result.error_line()
+
+
+def test_every_sampler_has_its_option(vedette, smollm2):
+    shared = ["generate", "-m", smollm2, "--no-chat-template", "-n", "8", "--json", "--seed", "1"]
+    animals = ["-p", "A list of animals:"]
+    loop = ["-p", "a b a b a b a b a b a b"]
+    sampled = vedette(*shared, *animals, "--temp", "1").json["ids"]
+    for options in (["--dynatemp-range", "1", "--dynatemp-exp", "2"],
+                    ["--typical-p", "0.1"],
+                    ["--top-n-sigma", "0.1", "--xtc-probability", "1", "--xtc-threshold", "0.05"],
+                    ["--mirostat", "2", "--mirostat-lr", "0.2", "--mirostat-ent", "0.1"],
+                    ["--adaptive-target", "0.01", "--adaptive-decay", "0.5"],
+                    ["--p-less"],
+                    ["--top-k", "1", "--sampler-seq", "kt"],
+                    ["--top-k", "1", "--samplers", "top_k;temperature"]):
+        result = vedette(*shared, *animals, "--temp", "1", *options)
+        assert result.code == 0, result.err
+        assert result.json["ids"] != sampled, options
+    dry = ["--dry-multiplier", "5", "--dry-base", "3", "--dry-allowed-length", "1", "--dry-penalty-last-n", "64"]
+    repeated = vedette(*shared, *loop).json["ids"]
+    assert vedette(*shared, *loop, *dry).json["ids"] != repeated
+    # Nothing is counted over a text that breaks sequences.
+    assert vedette(*shared, *loop, *dry, "--dry-sequence-breaker", " a, b").json["ids"] == repeated
+    wrong = vedette(*shared, *animals, "--sampler-seq", "q")
+    assert wrong.code == 2 and "--sampler-seq: expected letters" in wrong.error_line()
+
+
+def test_a_turn_uses_what_the_one_before_left(vedette, smollm2):
+    result = vedette("run", smollm2, "-n", "8", "--profile", "--temp", "0",
+                     stdin=f"{FRANCE}\nAnd of Italy?\n/clear\n{FRANCE}\n")
+    assert result.code == 0, result.err
+    prompts = [int(count) for count in re.findall("Prompt tokens: (.*)", result.out)]
+    cached = [int(count) for count in re.findall("Cached tokens: (.*)", result.out)]
+    assert len(prompts) == len(cached) == 3
+    # All whole blocks of what came before; at least the last token of a prompt is computed.
+    block = 32
+    assert cached[0] == 0
+    assert prompts[0] - block < cached[1] < prompts[1] and cached[1] % block == 0
+    assert cached[2] == (prompts[2] - 1) // block * block
+    once = vedette("generate", "-m", smollm2, "-p", FRANCE, "-n", "8", "--profile")
+    assert "Cached tokens: 0\n" in once.out
 
 
 def test_template_or_not(vedette, smollm2):
