@@ -24,6 +24,7 @@ Status ReplyPrinter::print_whole(const Reply& reply) {
   using Kind = text::MessagePart::Kind;
   if (!reply.answer.reasoning.empty())
     VEDETTE_RETURN_IF_ERROR(write({.kind = Kind::kReasoning, .text = reply.answer.reasoning}));
+  if (reply.answer.content.empty()) return ok_status();
   return write({.kind = Kind::kContent, .text = reply.answer.content});
 }
 

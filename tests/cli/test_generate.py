@@ -70,16 +70,16 @@ def test_every_sampler_has_its_option(vedette, smollm2):
     shared = ["generate", "-m", smollm2, "--no-chat-template", "-n", "8", "--json", "--seed", "1"]
     animals = ["-p", "A list of animals:"]
     loop = ["-p", "a b a b a b a b a b a b"]
-    sampled = vedette(*shared, *animals, "--temp", "1").json["ids"]
-    for options in (["--dynatemp-range", "1", "--dynatemp-exp", "2"],
+    sampled = vedette(*shared, *animals, "--temp", "2").json["ids"]
+    for options in (["--dynatemp-range", "20", "--dynatemp-exp", "0.5"],
                     ["--typical-p", "0.1"],
                     ["--top-n-sigma", "0.1", "--xtc-probability", "1", "--xtc-threshold", "0.05"],
                     ["--mirostat", "2", "--mirostat-lr", "0.2", "--mirostat-ent", "0.1"],
-                    ["--adaptive-target", "0.01", "--adaptive-decay", "0.5"],
+                    ["--adaptive-target", "0.01", "--adaptive-decay", "0.5", "--samplers", "adaptive_p"],
                     ["--p-less"],
                     ["--top-k", "1", "--sampler-seq", "kt"],
                     ["--top-k", "1", "--samplers", "top_k;temperature"]):
-        result = vedette(*shared, *animals, "--temp", "1", *options)
+        result = vedette(*shared, *animals, "--temp", "2", *options)
         assert result.code == 0, result.err
         assert result.json["ids"] != sampled, options
     dry = ["--dry-multiplier", "5", "--dry-base", "3", "--dry-allowed-length", "1", "--dry-penalty-last-n", "64"]
@@ -113,6 +113,42 @@ def test_template_or_not(vedette, smollm2):
     raw = vedette(*shared, "-p", "Hi", "--no-chat-template").json["prompt_ids"]
     system = vedette(*shared, "-p", "Hi", "--system", "Answer in verse, with much feeling.").json["prompt_ids"]
     assert len(raw) < len(chat) and chat != system
+
+
+@pytest.fixture(scope="session")
+def thinker(smollm2, tmp_path_factory):
+    """The model with a template of the same length that opens the reasoning and refuses system turns."""
+    with open(smollm2, "rb") as file:
+        data = file.read()
+    begin = data.index(b"tokenizer.chat_template") + len("tokenizer.chat_template") + 4
+    length = int.from_bytes(data[begin:begin + 8], "little")
+    text = (b"{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('none') }}{% endif %}"
+            b"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+            b"{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}{#</think>")
+    assert len(text) + 2 <= length
+    path = tmp_path_factory.mktemp("thinker") / "thinker.gguf"
+    path.write_bytes(data[:begin + 8] + text.ljust(length - 2) + b"#}" + data[begin + 8 + length:])
+    return str(path)
+
+
+def test_reasoning_is_hidden_unless_asked_for(vedette, thinker):
+    shared = ["generate", "-m", thinker, "-p", FRANCE, "-n", "12"]
+    document = vedette(*shared, "--json").json
+    assert document["text"] == "" and document["reasoning"]
+    hidden = vedette(*shared)
+    assert hidden.code == 0 and hidden.out.startswith("\n\n[Generated ")
+    for options in (["--show-reasoning"], ["--show-reasoning", "--no-stream"]):
+        assert vedette(*shared, *options).out.startswith(document["reasoning"] + "\n\n[Generated ")
+    raw = vedette(*shared, "--no-chat-template", "--json").json
+    assert raw["reasoning"] is None and raw["text"]
+
+
+def test_a_system_text_goes_where_the_template_takes_it(vedette, thinker):
+    result = vedette("run", thinker, "--system", "Be brief.", "-n", "2", stdin="Hi\nHo\n")
+    assert result.code == 0, result.err
+    assert result.err.count("the system text was put before the first user turn") == 1
+    folded = vedette("generate", "-m", thinker, "--system", "A", "-p", "B", "-n", "1", "--json").json["prompt_ids"]
+    assert folded == vedette("generate", "-m", thinker, "-p", "A\n\nB", "-n", "1", "--json").json["prompt_ids"]
 
 
 def test_a_base_model_is_noticed(vedette, gemma):
