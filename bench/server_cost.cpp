@@ -122,6 +122,7 @@ int main(int argc, char** argv) {
   options.load.compute = engine::ComputeChoice::kI8;
   options.load.max_sequences = std::max(8, streams);
   options.load.context_length = 2048;
+  options.load.chunk_ms = 150;  // as `serve` does
   if (!server.ok() || !(*server)->core().models.load(options).ok()) {
     std::fprintf(stderr, "server_cost: cannot serve %s\n", argv[1]);
     return 1;

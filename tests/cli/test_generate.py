@@ -139,7 +139,7 @@ def test_reasoning_is_hidden_unless_asked_for(vedette, thinker):
     assert hidden.code == 0 and hidden.out.startswith("\n\n[Generated ")
     for options in (["--show-reasoning"], ["--show-reasoning", "--no-stream"]):
         assert vedette(*shared, *options).out.startswith(document["reasoning"] + "\n\n[Generated ")
-    raw = vedette(*shared, "--no-chat-template", "--json").json
+    raw = vedette(*shared, "-p", "The capital of France is", "--no-chat-template", "--json").json
     assert raw["reasoning"] is None and raw["text"]
 
 
