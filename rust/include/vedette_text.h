@@ -105,7 +105,8 @@ VtStatus vt_template_render(const VtTemplate* chat_template, const uint8_t* vari
 
 typedef struct VtGrammars VtGrammars;
 
-/* Bytes of tokens laid end to end as in VtTexts, any bytes. A special token begins with the byte 0xff, then its text. */
+/* Bytes of tokens laid end to end as in VtTexts, any bytes. A special token begins with the byte 0xff, then its text.
+ */
 typedef struct {
   const uint8_t* bytes;
   size_t size;

@@ -57,7 +57,7 @@ struct GenerateJob {
   engine::LoopLimits loop = {};
   int priority = 0;
   bool cache_prompt = true;
-  bool keep_cancelled = false;  // cancelled: what came until then is the answer, and no error
+  bool keep_cancelled = false;                   // cancelled: what came until then is the answer, and no error
   std::vector<std::string> warnings = {};        // told in x_vedette
   std::vector<std::string> ignored_fields = {};  // top-level fields of the request that nothing knows
 };
