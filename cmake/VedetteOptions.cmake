@@ -21,7 +21,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wno-psabi)  # vectors of the portable kernels never cross a library border
+  # Vectors of the portable kernels never cross a library border; GCC's own std::stable_sort uses what it deprecates.
+  add_compile_options(-Wno-psabi -Wno-deprecated-declarations)
 endif()
 if(VEDETTE_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
