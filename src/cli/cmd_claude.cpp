@@ -85,6 +85,7 @@ Error launch(const server::ServedAddress& address, const std::vector<std::string
   std::vector<std::string> words = {"claude"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
