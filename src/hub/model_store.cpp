@@ -233,7 +233,8 @@ std::vector<StoreEntry> list_store(const std::string& root) {
       std::error_code ignored;
       const std::string name = model.path().filename().string();
       if (!model.is_directory(ignored) || !is_name_part(name)) continue;
-      if (auto entry = measure(model.path(), owner_name + "/" + name)) entries.push_back(std::move(*entry));
+      if (auto entry = measure(model.path(), fmt::format("{}/{}", owner_name, name)))
+        entries.push_back(std::move(*entry));
     }
   }
   std::ranges::sort(entries, {}, &StoreEntry::repo_id);
@@ -246,7 +247,7 @@ std::vector<StoreEntry> list_hugging_face_cache() {
     if (!is_name_part(owner) || !is_name_part(name)) continue;
     const auto snapshot = find_snapshot(owner, name, "main");
     if (!snapshot) continue;
-    if (auto entry = measure(*snapshot, owner + "/" + name)) entries.push_back(std::move(*entry));
+    if (auto entry = measure(*snapshot, fmt::format("{}/{}", owner, name))) entries.push_back(std::move(*entry));
   }
   std::ranges::sort(entries, {}, &StoreEntry::repo_id);
   return entries;
