@@ -112,19 +112,10 @@ class ChatWriter final : public AnswerWriter {
       chunk(start, static_cast<int>(i), Json::object(), finish_reason(answer.choices[i]), out,
             last ? &answer.x_vedette : nullptr);
     }
-    if (options_.include_usage) {
-      Json usage = head(start, "chat.completion.chunk");
-      usage.set("choices", Json::array());
-      usage.set("usage", openai_usage(answer));
-      append_sse(out, "", usage.dump());
-    }
-    append_sse(out, "", "[DONE]");
+    end_openai_stream(head(start, "chat.completion.chunk"), options_.include_usage, answer, out);
   }
 
-  void fail(const Error& error, std::string& out) override {
-    append_sse(out, "", openai_error(error, status_of(error)).dump());
-    append_sse(out, "", "[DONE]");
-  }
+  void fail(const Error& error, std::string& out) override { fail_openai_stream(error, out); }
 
   void keep_alive(std::string& out) override { out += ": keep-alive\n\n"; }
 

@@ -19,6 +19,20 @@ Json openai_usage(const JobAnswer& answer) {
   return out;
 }
 
+void end_openai_stream(Json head, bool usage, const JobAnswer& answer, std::string& out) {
+  if (usage) {
+    head.set("choices", Json::array());
+    head.set("usage", openai_usage(answer));
+    append_sse(out, "", head.dump());
+  }
+  append_sse(out, "", "[DONE]");
+}
+
+void fail_openai_stream(const Error& error, std::string& out) {
+  append_sse(out, "", openai_error(error, status_of(error)).dump());
+  append_sse(out, "", "[DONE]");
+}
+
 Result<StreamOptions> read_stream_options(const Fields& fields) {
   StreamOptions out;
   VEDETTE_ASSIGN_OR_RETURN(auto stream, fields.boolean("stream"));

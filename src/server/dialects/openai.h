@@ -11,6 +11,11 @@ namespace vedette::server {
 
 // {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details}.
 Json openai_usage(const JobAnswer& answer);
+// The end of a stream: a chunk with the usage where `usage` asks for it (`head` is a chunk without choices), and
+// [DONE].
+void end_openai_stream(Json head, bool usage, const JobAnswer& answer, std::string& out);
+// The same after an error.
+void fail_openai_stream(const Error& error, std::string& out);
 // stream and stream_options of a request.
 struct StreamOptions {
   bool stream = false;
