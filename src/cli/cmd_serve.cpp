@@ -43,6 +43,17 @@ Result<server::ServedModelOptions> resolve(const ServeSettings& settings, const 
   out.path = resolved.path;
   out.id = out.aliases.empty() ? served_id(resolved.name) : out.aliases.front();
   out.load.check_memory = !settings.force;
+  out.before_load = [&settings](const weights::Checkpoint& checkpoint, const server::ServedModel&,
+                                engine::LoadOptions& load) -> Status {
+    if (settings.estimate_memory) {
+      MemoryQuery query;
+      query.memory = settings.memory;
+      query.load = load;
+      query.tokens = 0;
+      VEDETTE_RETURN_IF_ERROR(preflight_memory(checkpoint, std::move(query), settings.force, settings.quiet));
+    }
+    return apply_memory_limit(settings.memory, settings.force, checkpoint, load);
+  };
   return out;
 }
 
@@ -161,8 +172,6 @@ Result<int> run_serve(Context& context) {
   if (!settings.no_model) {
     if (settings.named.model.empty()) settings.named.model = hub::kDefaultModel;
     VEDETTE_ASSIGN_OR_RETURN(model, resolve(settings, settings.named.model));
-    VEDETTE_ASSIGN_OR_RETURN(const weights::Checkpoint checkpoint, weights::open_checkpoint(model.path));
-    VEDETTE_RETURN_IF_ERROR(apply_memory_limit(settings.memory, settings.force, checkpoint, model.load));
   }
   return Serving(settings).run(std::move(model));
 }

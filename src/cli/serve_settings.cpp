@@ -12,6 +12,10 @@ namespace {
 // Of a step with a prefill chunk: someone who cancels waits for the step.
 constexpr double kChunkMs = 150;
 
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host == "::1";
+}
+
 Result<std::optional<std::string>> text_or_file(const OptionValues& options, std::string_view text,
                                                 std::string_view file) {
   const auto given = options.text(text), path = options.text(file);
@@ -54,8 +58,7 @@ Status read_network(const OptionValues& options, server::ServerSettings& out) {
   gate.cors_headers = options.text("--cors-headers").value_or("*");
   gate.cors_methods = options.text("--cors-methods").value_or("");
   const bool socket = http.host.ends_with(".sock");
-  const bool loopback = http.host == "localhost" || http.host.starts_with("127.") || http.host == "::1";
-  gate.check_host = !socket && (loopback || gate.keys.empty());
+  gate.check_host = !socket && (is_loopback(http.host) || gate.keys.empty());
   return ok_status();
 }
 
@@ -90,7 +93,7 @@ Status read_endpoints(const OptionValues& options, server::ServerSettings& out) 
   out.endpoints.props_post = options.flag("--props");
   out.endpoints.settings = options.flag("--settings");
   const std::string& host = out.http.host;
-  const bool local = host == "localhost" || host.starts_with("127.") || host == "::1" || host.ends_with(".sock");
+  const bool local = is_loopback(host) || host.ends_with(".sock");
   if (out.endpoints.settings && !local && out.gate.keys.empty())
     return invalid_request("--settings", "--settings on {} needs a key; give --api-key or listen on loopback", host);
   out.responses.max_responses = options.integer("--responses-store-max-entries").value_or(1024);

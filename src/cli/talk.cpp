@@ -62,26 +62,16 @@ server::GenerateJob make_job(const TalkSettings& settings, const server::ServedM
 // --estimate-memory: the rendered prompt and what may follow it, against the budget.
 Status preflight(const TalkSettings& settings, const weights::Checkpoint& checkpoint,
                  const server::ServedModel& model) {
-  VEDETTE_ASSIGN_OR_RETURN(models::DecoderSpec spec, models::build_spec(checkpoint));
   MemoryQuery query;
   query.memory = settings.memory;
   query.load = settings.load;
-  query.tokens = settings.load.context_length > 0 ? settings.load.context_length : spec.context_length;
+  query.tokens = 0;
   if (settings.prompt && settings.max_tokens > 0) {
     const server::GenerateJob job = make_job(settings, model, given_prompt(settings));
     VEDETTE_ASSIGN_OR_RETURN(const server::BuiltPrompt prompt, server::build_prompt(model, job.prompts.front(), job));
     query.tokens = static_cast<int64_t>(prompt.ids.size()) + settings.max_tokens;
   }
-  const MemoryReport report = report_memory(checkpoint, &spec, query);
-  Status fits = check_fits(report);
-  if (!fits.ok() && !settings.force) return fits;
-  if (!fits.ok()) print_notice(fits.error().message + "; going on, as --force asks");
-  if (settings.quiet) return ok_status();
-  print_notice(fmt::format("memory: weights {}, K/V {} for {} tokens, in all {} of {} available",
-                           engine::format_bytes(report.weight_bytes), engine::format_bytes(report.kv_bytes.value_or(0)),
-                           report.tokens, engine::format_bytes(report.total_bytes.value_or(0)),
-                           report.budget_bytes ? engine::format_bytes(*report.budget_bytes) : "an unknown amount"));
-  return ok_status();
+  return preflight_memory(checkpoint, std::move(query), settings.force, settings.quiet);
 }
 
 std::string start_line(const server::ServedModel& model) {

@@ -248,3 +248,11 @@ def test_small_windows_and_watchers_at_the_end(vedette, home, tiny):
         running.process.terminate()
         assert running.process.wait(timeout=8) == 0
         events.close()
+
+
+def test_the_memory_of_a_served_model_is_checked_before_it_is_loaded(vedette, smollm2):
+    """Each model is checked as it is opened, the one named at the start like those of /admin/load."""
+    for arguments, message in ((["--estimate-memory", "--memory-limit", "120MB"], "the model needs "),
+                               (["--memory-limit", "10MB"], "the weights take ")):
+        result = vedette("serve", smollm2, "--port", "0", "-q", *arguments)
+        assert result.code == 1 and result.error_line().startswith("vedette: " + message)
