@@ -214,7 +214,11 @@ fn run_limited<T: Send + 'static>(
     loop {
         let wait = end.saturating_duration_since(Instant::now()).min(POLL);
         match outcome.recv_timeout(wait) {
-            Ok(outcome) => return outcome.map(Ok),
+            Ok(outcome) => {
+                // Its work is done: nothing of it is left once this returns.
+                let _ = thread.join();
+                return outcome.map(Ok);
+            }
             Err(RecvTimeoutError::Disconnected) => match thread.join() {
                 Err(payload) => std::panic::resume_unwind(payload),
                 Ok(()) => return Err(Failure { status: PANIC, text: PANIC_TEXT.to_string() }),

@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -93,7 +95,7 @@ TEST(Log, ALineHasNoControls) {
 }
 
 TEST(MappedFile, TruncationIsAnErrorNotASignal) {
-  const std::string path = std::filesystem::temp_directory_path() / "vedette_truncated.bin";
+  const std::string path = std::filesystem::temp_directory_path() / fmt::format("vedette_truncated_{}", ::getpid());
   std::ofstream(path) << std::string(20000, 'x');
   auto file = MappedFile::open(path);
   ASSERT_TRUE(file.ok());
@@ -108,7 +110,7 @@ TEST(MappedFile, TruncationIsAnErrorNotASignal) {
 }
 
 TEST(MappedFile, APipeIsRefusedAtOnce) {
-  const std::string path = std::filesystem::temp_directory_path() / "vedette_pipe";
+  const std::string path = std::filesystem::temp_directory_path() / fmt::format("vedette_pipe_{}", ::getpid());
   std::filesystem::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const auto opened = MappedFile::open(path);

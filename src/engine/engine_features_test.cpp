@@ -157,6 +157,7 @@ TEST_F(Features, AHigherPriorityIsAdmittedFirst) {
   std::vector<int> order;
   Collector out[4];
   const int priorities[] = {0, 0, 5, 1};
+  out[0].hold_at_tokens = 1;
   for (int i = 0; i < 4; ++i) {
     GenerateRequest asked = request(20, i == 0 ? 200 : 3, static_cast<uint64_t>(i));
     asked.priority = priorities[i];
@@ -171,9 +172,10 @@ TEST_F(Features, AHigherPriorityIsAdmittedFirst) {
                              })
                     .ok());
     if (i == 0) {
-      ASSERT_TRUE(out[0].wait_for_tokens(1));
+      ASSERT_TRUE(out[0].wait_until_held());
     }
   }
+  out[0].release();
   for (Collector& one : out) ASSERT_TRUE(one.wait());
   EXPECT_EQ(order, (std::vector<int>{0, 2, 3, 1}));
 }
@@ -185,12 +187,15 @@ TEST_F(Features, AFullQueueRefuses) {
   const auto engine = start(512, 8, {2}, config);
   Collector out[3], late;
   std::vector<RequestId> ids;
+  out[0].hold_at_tokens = 1;
   for (Collector& one : out) ids.push_back(*engine->submit(request(20, 400), one.sink()));
+  ASSERT_TRUE(out[0].wait_until_held());
   const auto refused = engine->submit(request(20, 5), [](const Event&) { FAIL(); });
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
   EXPECT_EQ(refused.error().message, "the queue is full: 2 requests wait (limit 2); try again later");
   engine->cancel(ids[1]);
+  out[0].release();
   ASSERT_TRUE(out[1].wait());
   EXPECT_TRUE(engine->submit(request(20, 5), late.sink()).ok());  // its place is free as soon as its end is told
   for (const RequestId id : ids) engine->cancel(id);
@@ -206,9 +211,11 @@ TEST_F(Features, APausedRequestStandsStillAndStallsNobody) {
   Collector paused[2], other[3];
   RequestId ids[2];
   for (int i = 0; i < 2; ++i) {
+    paused[i].hold_at_tokens = 3;
     ids[i] = *engine->submit(request(40, 300), paused[i].sink());
-    ASSERT_TRUE(paused[i].wait_for_tokens(3));
+    ASSERT_TRUE(paused[i].wait_until_held());
     engine->pause(ids[i]);
+    paused[i].release();
   }
   for (Collector& one : other) run(*engine, request(50, 20, 9), one);
   const EngineStats stats = engine->stats();
@@ -233,9 +240,11 @@ TEST_F(Features, APausedRequestGivesWayWhenBlocksAreShort) {
   Collector alone, paused, big;
   run(*engine, request(100, 100), alone);
   engine->reset_prefix_cache();
+  paused.hold_at_tokens = 3;
   const RequestId id = *engine->submit(request(100, 100), paused.sink());
-  ASSERT_TRUE(paused.wait_for_tokens(3));
+  ASSERT_TRUE(paused.wait_until_held());
   engine->pause(id);
+  paused.release();
   run(*engine, request(200, 50, 5), big);
   EXPECT_EQ(big.ids.size(), 50u);
   EXPECT_GE(engine->stats().preemptions, 1);

@@ -29,9 +29,15 @@ struct Collector {
   Event last;
   int finished = 0;
 
+  // Events of one request; by these two the engine stands still in the sink, with that many tokens or reports of
+  // progress told, until release(): what a test then asks for comes before the next step, however the machine is
+  // loaded.
+  size_t hold_at_tokens = SIZE_MAX, hold_at_progress = SIZE_MAX;
+  bool released = false;
+
   EventSink sink() {
     return [this](const Event& event) {
-      const std::scoped_lock lock(mutex);
+      std::unique_lock lock(mutex);
       EXPECT_EQ(finished, 0) << "an event after the last";
       EXPECT_TRUE(is_valid_utf8(event.text));
       ids.insert(ids.end(), event.ids.begin(), event.ids.end());
@@ -46,7 +52,20 @@ struct Collector {
         ++finished;
       }
       changed.notify_all();
+      if (event.kind == Event::Kind::kFinished) return;
+      EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return released || !holds(); }));
     };
+  }
+  bool holds() const { return ids.size() >= hold_at_tokens || progress.size() >= hold_at_progress; }
+  // True once the engine stands still in this sink.
+  bool wait_until_held() {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return holds() || finished > 0; }) && finished == 0;
+  }
+  void release() {
+    const std::scoped_lock lock(mutex);
+    released = true;
+    changed.notify_all();
   }
   bool wait() {
     std::unique_lock lock(mutex);

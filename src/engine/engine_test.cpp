@@ -112,18 +112,24 @@ TEST_F(Engines, CancelInTheQueueInPrefillAndInDecode) {
   config.prefill_chunk = 1;  // a prefill of 400 steps
   const auto engine = start(512, 1, {}, config);
   Collector decoding, prefilling, queued;
+  decoding.hold_at_tokens = 3;
+  prefilling.hold_at_progress = 1;
+  GenerateRequest long_prompt = request(400, 500);
+  long_prompt.progress = true;
   const auto first = engine->submit(request(4, 500), decoding.sink());
-  const auto second = engine->submit(request(400, 500), prefilling.sink());
+  const auto second = engine->submit(long_prompt, prefilling.sink());
   const auto third = engine->submit(request(4, 5), queued.sink());
-  ASSERT_TRUE(decoding.wait_for_tokens(3));
+  ASSERT_TRUE(decoding.wait_until_held());
   engine->cancel(*third);
+  engine->cancel(*first);
+  decoding.release();
   ASSERT_TRUE(queued.wait());
   EXPECT_TRUE(queued.ids.empty());
-  engine->cancel(*first);
   ASSERT_TRUE(decoding.wait());
-  EXPECT_GE(decoding.ids.size(), 3u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(decoding.ids.size(), 3u);
+  ASSERT_TRUE(prefilling.wait_until_held());
   engine->cancel(*second);
+  prefilling.release();
   ASSERT_TRUE(prefilling.wait());
   EXPECT_TRUE(prefilling.ids.empty());
   for (const Collector* out : {&decoding, &prefilling, &queued}) EXPECT_EQ(out->last.reason, FinishReason::kCancelled);
@@ -140,19 +146,28 @@ TEST_F(Engines, ASinkMayCancelItsOwnRequest) {
   std::atomic<RequestId> id{0};
   const auto submitted = engine->submit(request(10, 400), [&, sink = out.sink()](const Event& event) {
     sink(event);
-    if (out.ids.size() >= 3 && id != 0) engine->cancel(id);
+    if (out.ids.size() < 3 || event.kind == Event::Kind::kFinished) return;
+    id.wait(0);
+    engine->cancel(id);
   });
   id = *submitted;
+  id.notify_all();
   ASSERT_TRUE(out.wait());
   EXPECT_EQ(out.last.reason, FinishReason::kCancelled);
-  EXPECT_LT(out.ids.size(), 400u);
+  EXPECT_EQ(out.ids.size(), 3u);
 }
 
 TEST_F(Engines, TheEndOfTheEngineCancelsEverything) {
   Collector out[3];
   {
     const auto engine = start();
-    for (Collector& one : out) ASSERT_TRUE(engine->submit(request(50, 450), one.sink()).ok());
+    for (Collector& one : out) {
+      const auto slow = [sink = one.sink()](const Event& event) {
+        sink(event);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the end is asked for long before the last token
+      };
+      ASSERT_TRUE(engine->submit(request(50, 450), slow).ok());
+    }
     ASSERT_TRUE(out[0].wait_for_tokens(1));
   }
   for (const Collector& one : out) {

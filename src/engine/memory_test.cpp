@@ -1,6 +1,8 @@
 #include "engine/memory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +17,7 @@ class FakeRoot {
  public:
   FakeRoot() {
     const char* name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    root_ = std::filesystem::temp_directory_path() / (std::string("vedette_memory_") + name);
+    root_ = std::filesystem::temp_directory_path() / fmt::format("vedette_memory_{}_{}", name, ::getpid());
     std::filesystem::remove_all(root_);
   }
   ~FakeRoot() { std::filesystem::remove_all(root_); }
