@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "base/sampling_ranges.h"
 
 namespace vedette {
 
@@ -46,6 +47,7 @@ class OptionGroup {
     out_.back().max = max;
     return *this;
   }
+  OptionGroup& range(NumberRange range) { return this->range(range.min, range.max); }
   OptionGroup& choices(Names words) {
     out_.back().type = OptionType::kChoice;
     out_.back().choices = std::move(words);

@@ -6,8 +6,8 @@ namespace vedette {
 namespace {
 
 using enum OptionType;
+using namespace sampling_ranges;
 
-constexpr double kMaxCount = 1e9;
 constexpr double kLargestExactInteger = 9007199254740991;  // 2^53 - 1: exact in every JSON reader
 
 }  // namespace
@@ -19,48 +19,50 @@ std::vector<OptionSpec> sampling_options() {
       .add({"--temperature", "-t", "--temp", "--default-temperature"}, kNumber,
            "0: the likeliest token; above: sampled. `run` and `serve` take it from generation_config.json where unset",
            "(0; serve: 0.8)")
-      .range(0, 100);
+      .range(kTemperature);
   group
-      .add({"--top-k", "--default-top-k"}, kInteger, "Keep the K likeliest tokens; 0: off", "(0; serve: 40)",
+      .add({"--top-k", "--default-top-k"}, kInteger, "Keep the K likeliest tokens; 0 or below: off", "(0; serve: 40)",
            "LLAMA_ARG_TOP_K")
-      .range(0, kMaxCount);
+      .range(kCountOrAll);
   group
       .add({"--top-p", "--default-top-p"}, kNumber, "Keep the likeliest tokens up to this probability; 1: off",
            "(1; serve: 0.9)")
-      .range(0, 1);
+      .range(kProbability);
   group
       .add({"--min-p"}, kNumber, "Drop tokens below P times the likeliest one's probability; 0: off", "(0; serve: 0.1)")
-      .range(0, 1);
-  group.add({"--typical-p", "--typical"}, kNumber, "Locally typical sampling; 1: off", "1").range(0, 1);
+      .range(kProbability);
+  group.add({"--typical-p", "--typical"}, kNumber, "Locally typical sampling; 1: off", "1").range(kProbability);
   group
       .add({"--top-n-sigma", "--top-nsigma"}, kNumber, "Keep logits within N deviations of the largest; below 0: off",
            "-1")
-      .range(-1, 1000);
+      .range(kTopNSigma);
   group.add({"--p-less"}, kFlag, "Keep tokens above the collision probability");
-  group.add({"--xtc-probability"}, kNumber, "XTC: chance of removing the likeliest tokens", "0").range(0, 1);
-  group.add({"--xtc-threshold"}, kNumber, "XTC: probability above which tokens are removed", "0.1").range(0, 1);
-  group.add({"--dynatemp-range"}, kNumber, "Range of dynamic temperature; 0: off", "0").range(0, 100);
-  group.add({"--dynatemp-exp"}, kNumber, "Exponent of dynamic temperature", "1").range(0, 100);
-  group.add({"--mirostat"}, kInteger, "Mirostat in place of the truncating samplers; 0: off", "0").range(0, 2);
-  group.add({"--mirostat-lr"}, kNumber, "Mirostat learning rate (eta)", "0.1").range(0, 100);
-  group.add({"--mirostat-ent"}, kNumber, "Mirostat target entropy (tau)", "5").range(0, 100);
-  group.add({"--adaptive-target"}, kNumber, "Adaptive-p: target probability; below 0: off", "-1").range(-1, 1);
-  group.add({"--adaptive-decay"}, kNumber, "Adaptive-p: decay of what was drawn", "0.9").range(0, 0.99);
+  group.add({"--xtc-probability"}, kNumber, "XTC: chance of removing the likeliest tokens", "0").range(kProbability);
+  group.add({"--xtc-threshold"}, kNumber, "XTC: probability above which tokens are removed", "0.1").range(kProbability);
+  group.add({"--dynatemp-range"}, kNumber, "Range of dynamic temperature; 0: off", "0").range(kDynamicTemperature);
+  group.add({"--dynatemp-exp"}, kNumber, "Exponent of dynamic temperature", "1").range(kDynamicTemperature);
+  group.add({"--mirostat"}, kInteger, "Mirostat in place of the truncating samplers; 0: off", "0").range(kMirostat);
+  group.add({"--mirostat-lr"}, kNumber, "Mirostat learning rate (eta)", "0.1").range(kMirostatEta);
+  group.add({"--mirostat-ent"}, kNumber, "Mirostat target entropy (tau)", "5").range(kMirostatTau);
+  group.add({"--adaptive-target"}, kNumber, "Adaptive-p: target probability; below 0: off", "-1")
+      .range(kAdaptiveTarget);
+  group.add({"--adaptive-decay"}, kNumber, "Adaptive-p: decay of what was drawn", "0.9").range(kAdaptiveDecay);
   group
       .add({"--repetition-penalty", "--repeat-penalty"}, kNumber, "Divides the logits of tokens seen before; 1: off",
            "1")
-      .range(0.01, 100);
+      .range(kRepeatPenalty);
   group.add({"--repeat-last-n"}, kInteger, "Tokens the penalties look back on; -1: all, 0: none", "(-1; serve: 64)")
-      .range(-1, kMaxCount);
+      .range(kCountOrAll);
   group.add({"--frequency-penalty"}, kNumber, "Subtracted from a token's logit for each time it was seen", "0")
-      .range(-100, 100);
-  group.add({"--presence-penalty"}, kNumber, "Subtracted from the logit of a token seen before", "0").range(-100, 100);
-  group.add({"--dry-multiplier"}, kNumber, "DRY: penalty of what goes on with a repetition; 0: off", "0").range(0, 100);
-  group.add({"--dry-base"}, kNumber, "DRY: growth of the penalty", "1.75").range(1, 100);
-  group.add({"--dry-allowed-length"}, kInteger, "DRY: length of a repetition that is left alone", "2")
-      .range(0, kMaxCount);
+      .range(kTokenPenalty);
+  group.add({"--presence-penalty"}, kNumber, "Subtracted from the logit of a token seen before", "0")
+      .range(kTokenPenalty);
+  group.add({"--dry-multiplier"}, kNumber, "DRY: penalty of what goes on with a repetition; 0: off", "0")
+      .range(kDryMultiplier);
+  group.add({"--dry-base"}, kNumber, "DRY: growth of the penalty", "1.75").range(kDryBase);
+  group.add({"--dry-allowed-length"}, kInteger, "DRY: length of a repetition that is left alone", "2").range(kCount);
   group.add({"--dry-penalty-last-n"}, kInteger, "DRY: tokens looked back on; -1: all, 0: none", "-1")
-      .range(-1, kMaxCount);
+      .range(kCountOrAll);
   group
       .add({"--dry-sequence-breaker", "--dry-sequence-breakers"}, kText,
            "DRY: texts over which nothing is counted, separated by commas; none: no such texts",

@@ -61,7 +61,7 @@ TEST(OptionValues, WrongValuesNameOptionSourceAndRange) {
   };
   const Case cases[] = {
       {"--top-p", "1.5", "--top-p (command line): expected a value from 0 to 1, found 1.5"},
-      {"--top-k", "-1", "--top-k (command line): expected a value from 0 to 1000000000, found -1"},
+      {"--top-k", "-2", "--top-k (command line): expected a value from -1 to 1000000000, found -2"},
       {"-t", "nan", "--temperature (command line): expected a number, found 'nan'"},
       {"--temp", "inf", "--temperature (command line): expected a value from 0 to 100, found inf"},
       {"--seed", "99999999999999999999", "--seed (command line): expected an integer, found '99999999999999999999'"},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/sampling_ranges.h"
 
 namespace vedette::sampling {
 
@@ -17,6 +18,7 @@ struct LoopParams {
 };
 
 inline constexpr int64_t kMaxLoopPattern = 4096;
+inline constexpr NumberRange kLoopNumber{0, kMaxLoopPattern};  // each of the three, as a request or a setting
 
 // Errors: kInvalidRequest naming the field, its value and the range.
 Status validate(const LoopParams& params);

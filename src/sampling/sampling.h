@@ -23,7 +23,7 @@ struct SamplingParams {
   double temperature = 0;     // 0: greedy
   double dynatemp_range = 0;  // 0: off
   double dynatemp_exponent = 1;
-  int64_t top_k = 0;  // 0: off
+  int64_t top_k = 0;  // 0 or below: off
   double top_p = 1;
   double min_p = 0;
   double typical_p = 1;

@@ -1,25 +1,14 @@
-// Ranges of the sampling parameters.
+// Which sampling parameters can be carried out.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
 #include "sampling/links.h"
+#include "sampling/parameters.h"
 
 namespace vedette::sampling {
 namespace {
-
-struct Range {
-  const char* field;
-  double value;
-  double min;
-  double max;
-};
-
-Status check(const Range& range) {
-  if (range.value >= range.min && range.value <= range.max) return ok_status();  // false for NaN
-  return invalid_request(range.field, "{} is {}, must be a number from {} to {}", range.field, range.value, range.min,
-                         range.max);
-}
 
 // A name of the caller's for a message: one short line of plain text.
 std::string shown(std::string_view name) {
@@ -29,9 +18,20 @@ std::string shown(std::string_view name) {
   return "'" + text + (name.size() > kLongest ? "...'" : "'");
 }
 
-Status check_count(const char* field, int64_t value, int64_t min) {
-  if (value >= min) return ok_status();
-  return invalid_request(field, "{} is {}, must be an integer of at least {}", field, value, min);
+Status check_numbers(const SamplingParams& params) {
+  for (const Parameter& parameter : parameters()) {
+    const auto check = [&](auto member) -> Status {
+      const auto value = params.*member;
+      const auto [min, max] = parameter.range;
+      const double number = static_cast<double>(value);
+      if (number >= min && number <= max) return ok_status();  // false for NaN
+      constexpr bool kWhole = std::is_integral_v<std::remove_cv_t<decltype(value)>>;
+      return invalid_request(std::string(parameter.names[0]), "{} is {}, must be {} from {} to {}", parameter.names[0],
+                             value, kWhole ? "an integer" : "a number", min, max);
+    };
+    VEDETTE_RETURN_IF_ERROR(std::visit(check, parameter.member));
+  }
+  return ok_status();
 }
 
 bool is_bias(float bias) {
@@ -70,33 +70,7 @@ Status check_order(const std::vector<std::string>& order) {
 }  // namespace
 
 Status validate(const SamplingParams& params) {
-  const Range ranges[] = {
-      {"temperature", params.temperature, 0, 100},
-      {"top_p", params.top_p, 0, 1},
-      {"min_p", params.min_p, 0, 1},
-      {"typical_p", params.typical_p, 0, 1},
-      {"top_n_sigma", params.top_n_sigma, -1, 100},
-      {"xtc_probability", params.xtc_probability, 0, 1},
-      {"xtc_threshold", params.xtc_threshold, 0, 1},
-      {"dynatemp_range", params.dynatemp_range, 0, 100},
-      {"dynatemp_exponent", params.dynatemp_exponent, 0, 100},
-      {"repetition_penalty", params.repetition_penalty, 0.01, 100},
-      {"frequency_penalty", params.frequency_penalty, -100, 100},
-      {"presence_penalty", params.presence_penalty, -100, 100},
-      {"dry_multiplier", params.dry_multiplier, 0, 100},
-      {"dry_base", params.dry_base, 1, 100},
-      {"mirostat_tau", params.mirostat_tau, 0, 100},
-      {"mirostat_eta", params.mirostat_eta, 0, 10},
-      {"adaptive_target", params.adaptive_target, -1, 1},
-      {"adaptive_decay", params.adaptive_decay, 0, 0.99},
-  };
-  for (const Range& range : ranges) VEDETTE_RETURN_IF_ERROR(check(range));
-  VEDETTE_RETURN_IF_ERROR(check_count("top_k", params.top_k, 0));
-  VEDETTE_RETURN_IF_ERROR(check_count("repeat_last_n", params.repeat_last_n, -1));
-  VEDETTE_RETURN_IF_ERROR(check_count("dry_allowed_length", params.dry_allowed_length, 0));
-  VEDETTE_RETURN_IF_ERROR(check_count("dry_penalty_last_n", params.dry_penalty_last_n, -1));
-  if (params.mirostat < 0 || params.mirostat > 2)
-    return invalid_request("mirostat", "mirostat is {}, must be 0, 1 or 2", params.mirostat);
+  VEDETTE_RETURN_IF_ERROR(check_numbers(params));
   VEDETTE_RETURN_IF_ERROR(check_biases(params));
   return check_order(params.order);
 }

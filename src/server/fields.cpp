@@ -108,4 +108,24 @@ Result<const Json*> Fields::array(std::string_view key) const {
   return value;
 }
 
+Status Fields::store(std::string_view key, NumberRange range, double& out) const {
+  VEDETTE_ASSIGN_OR_RETURN(const auto value, number(key, range.min, range.max));
+  out = value.value_or(out);
+  return ok_status();
+}
+
+Status Fields::store(std::string_view key, NumberRange range, int64_t& out) const {
+  VEDETTE_ASSIGN_OR_RETURN(const auto value,
+                           integer(key, static_cast<int64_t>(range.min), static_cast<int64_t>(range.max)));
+  out = value.value_or(out);
+  return ok_status();
+}
+
+Status Fields::store(std::string_view key, NumberRange range, int& out) const {
+  int64_t value = out;
+  VEDETTE_RETURN_IF_ERROR(store(key, range, value));
+  out = static_cast<int>(value);
+  return ok_status();
+}
+
 }  // namespace vedette::server

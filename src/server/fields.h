@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/sampling_ranges.h"
 
 namespace vedette::server {
 
@@ -29,6 +30,11 @@ class Fields {
   Result<std::optional<std::vector<std::string>>> strings(std::string_view key, size_t most) const;
   Result<const Json*> object(std::string_view key) const;  // nullptr if absent
   Result<const Json*> array(std::string_view key) const;
+
+  // Puts the member over `out`, which an absent one leaves as it is.
+  Status store(std::string_view key, NumberRange range, double& out) const;
+  Status store(std::string_view key, NumberRange range, int64_t& out) const;
+  Status store(std::string_view key, NumberRange range, int& out) const;
 
   std::string path(std::string_view key) const { return path_ + std::string(key); }
   Error wrong(std::string_view key, std::string_view expected) const;

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "sampling/loop_detector.h"
+#include "sampling/parameters.h"
 #include "server/dialect.h"
 #include "server/fields.h"
 
@@ -14,53 +16,9 @@ using sampling::SamplingParams;
 
 constexpr size_t kMostStops = 64;
 constexpr size_t kMostBiases = 100'000;
-constexpr int64_t kMostCount = 1'000'000'000;
-
-struct NumberField {
-  std::string_view name;
-  double min, max;
-  double SamplingParams::* member;
-};
-struct IntegerField {
-  std::string_view name;
-  int64_t min, max;
-  int64_t SamplingParams::* member;
-};
-
-constexpr NumberField kNumbers[] = {
-    {"temperature", 0, 100, &SamplingParams::temperature},
-    {"dynatemp_range", 0, 100, &SamplingParams::dynatemp_range},
-    {"dynatemp_exponent", 0, 100, &SamplingParams::dynatemp_exponent},
-    {"top_p", 0, 1, &SamplingParams::top_p},
-    {"min_p", 0, 1, &SamplingParams::min_p},
-    {"typical_p", 0, 1, &SamplingParams::typical_p},
-    {"typ_p", 0, 1, &SamplingParams::typical_p},
-    {"top_n_sigma", -1, 1000, &SamplingParams::top_n_sigma},
-    {"xtc_probability", 0, 1, &SamplingParams::xtc_probability},
-    {"xtc_threshold", 0, 1, &SamplingParams::xtc_threshold},
-    {"repeat_penalty", 0, 100, &SamplingParams::repetition_penalty},
-    {"repetition_penalty", 0, 100, &SamplingParams::repetition_penalty},
-    {"frequency_penalty", -100, 100, &SamplingParams::frequency_penalty},
-    {"presence_penalty", -100, 100, &SamplingParams::presence_penalty},
-    {"dry_multiplier", 0, 100, &SamplingParams::dry_multiplier},
-    {"dry_base", 1, 100, &SamplingParams::dry_base},
-    {"mirostat_tau", 0, 100, &SamplingParams::mirostat_tau},
-    {"mirostat_eta", 0, 100, &SamplingParams::mirostat_eta},
-    {"adaptive_target", -1, 1, &SamplingParams::adaptive_target},
-    {"adaptive_decay", 0, 0.99, &SamplingParams::adaptive_decay},
-};
-
-constexpr IntegerField kIntegers[] = {
-    {"top_k", -1, kMostCount, &SamplingParams::top_k},
-    {"repeat_last_n", -1, kMostCount, &SamplingParams::repeat_last_n},
-    {"repetition_context_size", -1, kMostCount, &SamplingParams::repeat_last_n},
-    {"dry_allowed_length", 0, kMostCount, &SamplingParams::dry_allowed_length},
-    {"dry_penalty_last_n", -1, kMostCount, &SamplingParams::dry_penalty_last_n},
-};
 
 constexpr std::string_view kOthers[] = {
     "seed",
-    "mirostat",
     "logit_bias",
     "samplers",
     "p_less",
@@ -137,12 +95,10 @@ Status read_logit_bias(const Fields& fields, const DialectContext& context, Samp
 }
 
 Status read_loop(const Fields& fields, GenerateJob& job) {
-  VEDETTE_ASSIGN_OR_RETURN(auto most, fields.integer("max_pattern_size", 0, 4096));
-  VEDETTE_ASSIGN_OR_RETURN(auto least, fields.integer("min_pattern_size", 0, 4096));
-  VEDETTE_ASSIGN_OR_RETURN(auto count, fields.integer("min_count", 0, 4096));
-  if (most) job.loop.max_pattern = static_cast<int>(*most);
-  if (least) job.loop.min_pattern = std::max(1, static_cast<int>(*least));
-  if (count) job.loop.min_count = static_cast<int>(*count);
+  VEDETTE_RETURN_IF_ERROR(fields.store("max_pattern_size", sampling::kLoopNumber, job.loop.max_pattern));
+  VEDETTE_RETURN_IF_ERROR(fields.store("min_pattern_size", sampling::kLoopNumber, job.loop.min_pattern));
+  VEDETTE_RETURN_IF_ERROR(fields.store("min_count", sampling::kLoopNumber, job.loop.min_count));
+  job.loop.min_pattern = std::max(1, job.loop.min_pattern);
   if (job.loop.max_pattern == 0) return ok_status();
   if (job.loop.min_pattern > job.loop.max_pattern)
     return invalid_request("min_pattern_size", "min_pattern_size: expected at most max_pattern_size ({}), found {}",
@@ -169,8 +125,7 @@ Status read_stops(const Fields& fields, GenerateJob& job) {
 Status read_budget(const Fields& fields, GenerateJob& job) {
   for (const std::string_view name :
        {"thinking_budget", "thinking_token_budget", "reasoning_budget_tokens", "thinking_budget_tokens"}) {
-    VEDETTE_ASSIGN_OR_RETURN(auto budget, fields.integer(name, -1, kMostCount));
-    if (budget) job.thinking_budget = *budget;
+    VEDETTE_RETURN_IF_ERROR(fields.store(name, sampling_ranges::kCountOrAll, job.thinking_budget));
   }
   return ok_status();
 }
@@ -202,17 +157,10 @@ Status read_priority(const Fields& fields, const DialectContext& context, Genera
 Status read_sampling_fields(const Json& body, const DialectContext& context, GenerateJob& job) {
   const Fields fields(body);
   SamplingParams& params = job.sampling;
-  for (const NumberField& field : kNumbers) {
-    VEDETTE_ASSIGN_OR_RETURN(auto value, fields.number(field.name, field.min, field.max));
-    if (value) params.*field.member = *value;
-  }
-  for (const IntegerField& field : kIntegers) {
-    VEDETTE_ASSIGN_OR_RETURN(auto value, fields.integer(field.name, field.min, field.max));
-    if (value) params.*field.member = *value;
-  }
-  params.top_k = std::max<int64_t>(0, params.top_k);
-  VEDETTE_ASSIGN_OR_RETURN(auto mirostat, fields.integer("mirostat", 0, 2));
-  if (mirostat) params.mirostat = static_cast<int>(*mirostat);
+  for (const sampling::Parameter& parameter : sampling::parameters())
+    for (const std::string_view name : parameter.names)
+      VEDETTE_RETURN_IF_ERROR(std::visit(
+          [&](auto member) { return fields.store(name, parameter.range, params.*member); }, parameter.member));
   VEDETTE_ASSIGN_OR_RETURN(auto p_less, fields.boolean("p_less"));
   if (p_less) params.p_less = *p_less;
   VEDETTE_ASSIGN_OR_RETURN(auto order, fields.strings("samplers", 32));
@@ -237,8 +185,8 @@ Status read_sampling_fields(const Json& body, const DialectContext& context, Gen
 std::span<const std::string_view> sampling_field_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> out(std::begin(kOthers), std::end(kOthers));
-    for (const NumberField& field : kNumbers) out.push_back(field.name);
-    for (const IntegerField& field : kIntegers) out.push_back(field.name);
+    for (const sampling::Parameter& parameter : sampling::parameters())
+      out.insert(out.end(), parameter.names.begin(), parameter.names.end());
     return out;
   }();
   return names;

@@ -4,20 +4,21 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/sampling_ranges.h"
 #include "models/registry.h"
 
 namespace vedette::server {
 namespace {
 
 // A number of generation_config.json; absent or null: fallback.
-Result<double> config_number(const Json& config, const char* key, double fallback, double most) {
+Result<double> config_number(const Json& config, const char* key, double fallback, NumberRange range) {
   const Json* value = config.find(key);
   if (value == nullptr || value->is_null()) return fallback;
-  if (!value->is_number() || !(value->as_double() >= 0 && value->as_double() <= most))
+  if (!value->is_number() || !(value->as_double() >= range.min && value->as_double() <= range.max))
     return corrupt_file(key,
-                        "generation_config.json: {}: expected a number from 0 to {}, found {}; correct it, or set the "
+                        "generation_config.json: {}: expected a number from {} to {}, found {}; correct it, or set the "
                         "value on the command line",
-                        key, most, value->dump().substr(0, 60));
+                        key, range.min, range.max, value->dump().substr(0, 60));
   return value->as_double();
 }
 
@@ -30,11 +31,13 @@ Status apply_generation_config(const Json& config, GenerationDefaults& defaults)
     return corrupt_file("do_sample", "generation_config.json: do_sample: expected true or false, found {}; correct it",
                         samples->dump().substr(0, 60));
   if (!samples->as_bool()) return ok_status();
-  VEDETTE_ASSIGN_OR_RETURN(const double temperature, config_number(config, "temperature", 1, 100));
-  VEDETTE_ASSIGN_OR_RETURN(const double top_k, config_number(config, "top_k", 0, 1e9));
-  VEDETTE_ASSIGN_OR_RETURN(const double top_p, config_number(config, "top_p", 1, 1));
-  VEDETTE_ASSIGN_OR_RETURN(const double min_p, config_number(config, "min_p", 0, 1));
-  VEDETTE_ASSIGN_OR_RETURN(const double penalty, config_number(config, "repetition_penalty", 1, 100));
+  VEDETTE_ASSIGN_OR_RETURN(const double temperature,
+                           config_number(config, "temperature", 1, sampling_ranges::kTemperature));
+  VEDETTE_ASSIGN_OR_RETURN(const double top_k, config_number(config, "top_k", 0, sampling_ranges::kCountOrAll));
+  VEDETTE_ASSIGN_OR_RETURN(const double top_p, config_number(config, "top_p", 1, sampling_ranges::kProbability));
+  VEDETTE_ASSIGN_OR_RETURN(const double min_p, config_number(config, "min_p", 0, sampling_ranges::kProbability));
+  VEDETTE_ASSIGN_OR_RETURN(const double penalty,
+                           config_number(config, "repetition_penalty", 1, {0, sampling_ranges::kRepeatPenalty.max}));
   sampling::SamplingParams& params = defaults.sampling;
   if (!defaults.temperature_set) params.temperature = temperature;
   if (!defaults.top_k_set) params.top_k = static_cast<int64_t>(top_k);

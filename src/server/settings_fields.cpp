@@ -1,8 +1,13 @@
 #include "server/settings_fields.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <type_traits>
 
 #include "base/error.h"
+#include "sampling/loop_detector.h"
+#include "sampling/parameters.h"
 #include "server/fields.h"
 
 namespace vedette::server {
@@ -13,147 +18,97 @@ using Defaults = GenerationDefaults;
 // One setting: how it is shown, read and brought back.
 struct Setting {
   std::string_view name;
-  std::string_view type;  // "number", "integer", "boolean", "object", "strings"
-  double min, max;
-  Json (*get)(const Defaults& defaults);
-  Status (*set)(const Fields& fields, std::string_view name, double min, double max, Defaults& defaults);
+  std::string_view type;
+  std::optional<NumberRange> range;
+  std::function<Json(const Defaults& defaults)> get;
+  std::function<Status(const Fields& fields, Defaults& defaults)> set;
+  std::function<void(const Defaults& from, Defaults& to)> copy;
 };
 
-template <auto Member>
-constexpr Setting sampling_number(std::string_view name, double min, double max) {
-  return {name,
-          "number",
-          min,
-          max,
-          [](const Defaults& defaults) { return Json(defaults.sampling.*Member); },
-          [](const Fields& fields, std::string_view key, double least, double most, Defaults& defaults) -> Status {
-            VEDETTE_ASSIGN_OR_RETURN(const auto value, fields.number(key, least, most));
-            if (value) defaults.sampling.*Member = *value;
-            return ok_status();
-          }};
+template <typename T>
+constexpr std::string_view type_of(const T&) {
+  if constexpr (std::is_floating_point_v<T>) return "number";
+  if constexpr (std::is_integral_v<T>) return "integer";
+  if constexpr (std::is_same_v<T, Json>) return "object";
+  if constexpr (std::is_same_v<T, std::optional<bool>>) return "boolean";
 }
 
-template <auto Member>
-constexpr Setting sampling_integer(std::string_view name, double min, double max) {
-  return {name,
-          "integer",
-          min,
-          max,
-          [](const Defaults& defaults) { return Json(int64_t{defaults.sampling.*Member}); },
-          [](const Fields& fields, std::string_view key, double least, double most, Defaults& defaults) -> Status {
-            VEDETTE_ASSIGN_OR_RETURN(const auto value,
-                                     fields.integer(key, static_cast<int64_t>(least), static_cast<int64_t>(most)));
-            if (value)
-              defaults.sampling.*Member = static_cast<std::decay_t<decltype(defaults.sampling.*Member)>>(*value);
-            return ok_status();
-          }};
+Json shown(const std::optional<bool>& value) {
+  return value ? Json(*value) : Json();
+}
+Json shown(const auto& value) {
+  return Json(value);
 }
 
-template <auto Member>
-constexpr Setting default_integer(std::string_view name, double min, double max) {
-  return {name,
-          "integer",
-          min,
-          max,
-          [](const Defaults& defaults) { return Json(int64_t{defaults.*Member}); },
-          [](const Fields& fields, std::string_view key, double least, double most, Defaults& defaults) -> Status {
-            VEDETTE_ASSIGN_OR_RETURN(const auto value,
-                                     fields.integer(key, static_cast<int64_t>(least), static_cast<int64_t>(most)));
-            if (value) defaults.*Member = *value;
-            return ok_status();
-          }};
+Status store(const Fields& fields, std::string_view name, NumberRange range, auto& out) {
+  return fields.store(name, range, out);
+}
+Status store(const Fields& fields, std::string_view name, NumberRange, Json& out) {
+  VEDETTE_ASSIGN_OR_RETURN(const Json* value, fields.object(name));
+  if (value != nullptr) out = *value;
+  return ok_status();
+}
+Status store(const Fields& fields, std::string_view name, NumberRange, std::optional<bool>& out) {
+  VEDETTE_ASSIGN_OR_RETURN(const auto value, fields.boolean(name));
+  if (value) out = value;
+  return ok_status();
 }
 
-template <auto Member>
-constexpr Setting loop_integer(std::string_view name) {
-  return {name,
-          "integer",
-          0,
-          4096,
-          [](const Defaults& defaults) { return Json(defaults.loop.*Member); },
-          [](const Fields& fields, std::string_view key, double least, double most, Defaults& defaults) -> Status {
-            VEDETTE_ASSIGN_OR_RETURN(const auto value,
-                                     fields.integer(key, static_cast<int64_t>(least), static_cast<int64_t>(most)));
-            if (value) defaults.loop.*Member = static_cast<int>(*value);
-            return ok_status();
-          }};
-}
-
-using sampling::SamplingParams;
-constexpr double kMostCount = 1e9;
-
-const Setting kSettings[] = {
-    sampling_number<&SamplingParams::temperature>("temperature", 0, 100),
-    sampling_integer<&SamplingParams::top_k>("top_k", 0, kMostCount),
-    sampling_number<&SamplingParams::top_p>("top_p", 0, 1),
-    sampling_number<&SamplingParams::min_p>("min_p", 0, 1),
-    sampling_number<&SamplingParams::typical_p>("typical_p", 0, 1),
-    sampling_number<&SamplingParams::top_n_sigma>("top_n_sigma", -1, 1000),
-    sampling_number<&SamplingParams::repetition_penalty>("repeat_penalty", 0.01, 100),
-    sampling_integer<&SamplingParams::repeat_last_n>("repeat_last_n", -1, kMostCount),
-    sampling_number<&SamplingParams::presence_penalty>("presence_penalty", -100, 100),
-    sampling_number<&SamplingParams::frequency_penalty>("frequency_penalty", -100, 100),
-    sampling_number<&SamplingParams::dry_multiplier>("dry_multiplier", 0, 100),
-    sampling_number<&SamplingParams::dry_base>("dry_base", 1, 100),
-    sampling_integer<&SamplingParams::dry_allowed_length>("dry_allowed_length", 0, kMostCount),
-    sampling_integer<&SamplingParams::dry_penalty_last_n>("dry_penalty_last_n", -1, kMostCount),
-    sampling_number<&SamplingParams::xtc_probability>("xtc_probability", 0, 1),
-    sampling_number<&SamplingParams::xtc_threshold>("xtc_threshold", 0, 1),
-    default_integer<&Defaults::max_tokens>("max_tokens", -1, kMostCount),
-    default_integer<&Defaults::thinking_budget>("reasoning_budget", -1, kMostCount),
-    loop_integer<&engine::LoopLimits::max_pattern>("max_pattern_size"),
-    loop_integer<&engine::LoopLimits::min_pattern>("min_pattern_size"),
-    loop_integer<&engine::LoopLimits::min_count>("min_count"),
-    {"chat_template_kwargs", "object", 0, 0, [](const Defaults& defaults) { return defaults.template_kwargs; },
-     [](const Fields& fields, std::string_view key, double, double, Defaults& defaults) -> Status {
-       VEDETTE_ASSIGN_OR_RETURN(const Json* value, fields.object(key));
-       if (value != nullptr) defaults.template_kwargs = *value;
-       return ok_status();
-     }},
-    {"enable_thinking", "boolean", 0, 0,
-     [](const Defaults& defaults) { return defaults.thinking ? Json(*defaults.thinking) : Json(); },
-     [](const Fields& fields, std::string_view key, double, double, Defaults& defaults) -> Status {
-       VEDETTE_ASSIGN_OR_RETURN(const auto value, fields.boolean(key));
-       if (value) defaults.thinking = value;
-       return ok_status();
-     }},
-};
-
-Json one(std::string_view name, Json value) {
-  Json out = Json::object();
-  out.set(name, std::move(value));
+// at: the place within defaults.
+template <typename At>
+Setting setting(std::string_view name, At at, std::optional<NumberRange> range = {}) {
+  const Defaults defaults;
+  Setting out{name, type_of(at(defaults)), range, {}, {}, {}};
+  out.get = [at](const Defaults& from) { return shown(at(from)); };
+  out.set = [=](const Fields& fields, Defaults& to) {
+    return store(fields, name, range.value_or(NumberRange{}), at(to));
+  };
+  out.copy = [at](const Defaults& from, Defaults& to) { at(to) = at(from); };
   return out;
 }
 
-// Brings a setting back to what `otherwise` has.
-void bring_back(const Setting& setting, const Defaults& otherwise, Defaults& defaults) {
-  if (setting.name == "enable_thinking") {
-    defaults.thinking = otherwise.thinking;
-  } else if (setting.name == "chat_template_kwargs") {
-    defaults.template_kwargs = otherwise.template_kwargs;
-  } else {
-    const Json value = one(setting.name, setting.get(otherwise));
-    (void)setting.set(Fields(value), setting.name, -1e15, 1e15, defaults);
-  }
+std::vector<Setting> all_settings() {
+  std::vector<Setting> out;
+  for (const sampling::Parameter& parameter : sampling::parameters())
+    std::visit(
+        [&](auto member) {
+          const auto at = [member](auto& defaults) -> auto& { return defaults.sampling.*member; };
+          out.push_back(setting(parameter.names[0], at, parameter.range));
+        },
+        parameter.member);
+  const NumberRange count = sampling_ranges::kCountOrAll, loop = sampling::kLoopNumber;
+  out.push_back(setting("max_tokens", [](auto& defaults) -> auto& { return defaults.max_tokens; }, count));
+  out.push_back(setting("reasoning_budget", [](auto& defaults) -> auto& { return defaults.thinking_budget; }, count));
+  out.push_back(setting("max_pattern_size", [](auto& defaults) -> auto& { return defaults.loop.max_pattern; }, loop));
+  out.push_back(setting("min_pattern_size", [](auto& defaults) -> auto& { return defaults.loop.min_pattern; }, loop));
+  out.push_back(setting("min_count", [](auto& defaults) -> auto& { return defaults.loop.min_count; }, loop));
+  out.push_back(setting("chat_template_kwargs", [](auto& defaults) -> auto& { return defaults.template_kwargs; }));
+  out.push_back(setting("enable_thinking", [](auto& defaults) -> auto& { return defaults.thinking; }));
+  return out;
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = all_settings();
+  return all;
 }
 
 }  // namespace
 
 Json settings_json(const GenerationDefaults& defaults) {
   Json out = Json::object();
-  for (const Setting& setting : kSettings) out.set(setting.name, setting.get(defaults));
+  for (const Setting& setting : settings()) out.set(setting.name, setting.get(defaults));
   return out;
 }
 
 Json settings_schema() {
   Json out = Json::array();
-  for (const Setting& setting : kSettings) {
+  for (const Setting& setting : settings()) {
     Json entry = Json::object();
     entry.set("name", setting.name);
     entry.set("type", setting.type);
-    if (setting.min != setting.max) {
-      entry.set("min", setting.min);
-      entry.set("max", setting.max);
+    if (setting.range) {
+      entry.set("min", setting.range->min);
+      entry.set("max", setting.range->max);
     }
     out.push_back(std::move(entry));
   }
@@ -166,16 +121,16 @@ SettingsChange change_settings(const Json& values, bool replace, const Generatio
   const Fields fields(values);
   for (const auto& [name, value] : values.as_object()) {
     const auto known = [&](const Setting& setting) { return setting.name == name; };
-    if (std::none_of(std::begin(kSettings), std::end(kSettings), known))
+    if (std::ranges::none_of(settings(), known))
       change.rejected.emplace_back(name.substr(0, 80), "no such setting, or one that only a restart changes");
   }
-  for (const Setting& setting : kSettings) {
+  for (const Setting& setting : settings()) {
     const Json* value = values.find(setting.name);
     if (value == nullptr && !replace) continue;
     GenerationDefaults tried = defaults;
     if (value == nullptr || value->is_null()) {
-      bring_back(setting, otherwise, tried);
-    } else if (const Status done = setting.set(fields, setting.name, setting.min, setting.max, tried); !done.ok()) {
+      setting.copy(otherwise, tried);
+    } else if (const Status done = setting.set(fields, tried); !done.ok()) {
       change.rejected.emplace_back(setting.name, done.error().message);
       continue;
     }

@@ -300,8 +300,11 @@ def names(path, error):
     return entry in message or entry in str(error.get("param")) or "tool_choice" in message
 
 
-def check_stream(answer):
-    text = answer.body.decode("utf-8")
+def check_stream(case, answer):
+    body = answer.body
+    if re.search(r"[?&]from=(?!0*(&|$))", case.path):  # a byte count: the stream may go on within a line
+        body = body.partition(b"\n")[2]
+    text = body.decode("utf-8")
     for block in text.split("\n\n"):
         for line in block.split("\n"):
             if line == "data: [DONE]":
@@ -331,7 +334,7 @@ def check(case, answer):
     kind = answer.headers.get("content-type", "")
     try:
         if kind.startswith("text/event-stream"):
-            check_stream(answer)
+            check_stream(case, answer)
         elif kind.startswith("application/json"):
             body = json.loads(answer.body.decode("utf-8"), parse_constant=lambda text: 1 / 0)
             if status >= 400:

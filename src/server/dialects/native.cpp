@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "sampling/parameters.h"
 #include "server/dialects/openai.h"
 
 namespace vedette::server {
@@ -87,27 +88,8 @@ Json settings_json(const GenerateJob& job) {
   Json out = Json::object();
   out.set("n_predict", job.max_tokens.value_or(-1));
   out.set("seed", params.seed ? Json(static_cast<int64_t>(*params.seed & 0x7fffffffffffffff)) : Json(-1));
-  out.set("temperature", params.temperature);
-  out.set("dynatemp_range", params.dynatemp_range);
-  out.set("dynatemp_exponent", params.dynatemp_exponent);
-  out.set("top_k", params.top_k);
-  out.set("top_p", params.top_p);
-  out.set("min_p", params.min_p);
-  out.set("typical_p", params.typical_p);
-  out.set("top_n_sigma", params.top_n_sigma);
-  out.set("xtc_probability", params.xtc_probability);
-  out.set("xtc_threshold", params.xtc_threshold);
-  out.set("repeat_last_n", params.repeat_last_n);
-  out.set("repeat_penalty", params.repetition_penalty);
-  out.set("presence_penalty", params.presence_penalty);
-  out.set("frequency_penalty", params.frequency_penalty);
-  out.set("dry_multiplier", params.dry_multiplier);
-  out.set("dry_base", params.dry_base);
-  out.set("dry_allowed_length", params.dry_allowed_length);
-  out.set("dry_penalty_last_n", params.dry_penalty_last_n);
-  out.set("mirostat", params.mirostat);
-  out.set("mirostat_tau", params.mirostat_tau);
-  out.set("mirostat_eta", params.mirostat_eta);
+  for (const sampling::Parameter& parameter : sampling::parameters())
+    std::visit([&](auto member) { out.set(parameter.names[0], params.*member); }, parameter.member);
   out.set("stop", std::move(stop));
   out.set("ignore_eos", job.ignore_eos);
   out.set("n_probs", std::max(0, job.logprobs));
