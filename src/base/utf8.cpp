@@ -50,9 +50,7 @@ bool is_valid_utf8(std::string_view bytes) {
   return true;
 }
 
-std::string repair_utf8(std::string_view bytes) {
-  std::string out;
-  out.reserve(bytes.size());
+void append_repaired(std::string_view bytes, std::string& out) {
   while (!bytes.empty()) {
     const Scan s = scan(bytes);
     if (s.valid)
@@ -61,6 +59,12 @@ std::string repair_utf8(std::string_view bytes) {
       out.append("\xef\xbf\xbd");
     bytes.remove_prefix(s.length);
   }
+}
+
+std::string repair_utf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  append_repaired(bytes, out);
   return out;
 }
 

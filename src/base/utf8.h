@@ -9,6 +9,7 @@ namespace vedette {
 bool is_valid_utf8(std::string_view bytes);
 // Each maximal ill-formed subsequence becomes U+FFFD.
 std::string repair_utf8(std::string_view bytes);
+void append_repaired(std::string_view bytes, std::string& out);
 // Length of the longest prefix that does not end inside a character that more bytes could complete.
 size_t complete_utf8_prefix(std::string_view bytes);
 

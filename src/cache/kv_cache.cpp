@@ -8,6 +8,11 @@ KvCache::KvCache(std::span<const KvGroupLayout> groups) : groups_(groups.begin()
   for (const KvGroupLayout& group : groups_) pools_.emplace_back(group.n_blocks);
 }
 
+void KvCache::prepare(SequenceBlocks& sequence, int64_t tokens) const {
+  sequence.tables.resize(groups_.size());
+  for (std::vector<int32_t>& table : sequence.tables) table.reserve(static_cast<size_t>(blocks_of(tokens)));
+}
+
 bool KvCache::reserve(SequenceBlocks& sequence, int64_t tokens) {
   sequence.tables.resize(groups_.size());
   const int64_t more = blocks_of(tokens) - sequence.covered_blocks();

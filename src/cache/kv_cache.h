@@ -46,6 +46,8 @@ class KvCache {
  public:
   explicit KvCache(std::span<const KvGroupLayout> groups);
 
+  // Room for the tables of a sequence of up to `tokens` tokens, so that extending them allocates nothing.
+  void prepare(SequenceBlocks& sequence, int64_t tokens) const;
   // Extends the tables to cover positions 0 .. tokens-1. All groups or none: false where blocks are short.
   bool reserve(SequenceBlocks& sequence, int64_t tokens);
   // Frees blocks of sliding groups that no row from next_position on can see. The window before the last whole block

@@ -30,6 +30,7 @@ Runner::Runner(models::Decoder& decoder, const SchedulerConfig& config, RunnerOp
 void Runner::add(std::unique_ptr<Sequence> sequence) {
   const auto place = std::upper_bound(sequences_.begin(), sequences_.end(), sequence->priority,
                                       [](int priority, const auto& other) { return priority > other->priority; });
+  cache_.prepare(sequence->blocks, sequence->prompt_tokens + sequence->max_tokens);
   sequences_.insert(place, std::move(sequence));
 }
 

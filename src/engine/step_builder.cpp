@@ -18,8 +18,10 @@ void StepBuilder::append(const cache::SequenceBlocks& blocks, std::span<const in
   sequence.first_row = static_cast<int32_t>(step_.rows.size());
   sequence.n_rows = static_cast<int32_t>(ids.size());
   sequence.block_tables.resize(blocks.tables.size());
-  for (size_t group = 0; group < blocks.tables.size(); ++group)
+  for (size_t group = 0; group < blocks.tables.size(); ++group) {
+    sequence.block_tables[group].reserve(blocks.tables[group].capacity());
     sequence.block_tables[group].assign(blocks.tables[group].begin(), blocks.tables[group].end());
+  }
 
   ops::Row row;
   row.sequence = static_cast<int32_t>(step_.sequences.size());

@@ -96,12 +96,13 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   request.sampling = job.sampling;
   if (request.sampling.dry_multiplier > 0 && !request.sampling.dry_breakers) {
     const text::Tokenizer& tokenizer = model->tokenizer();
-    const sampling::BreakerVocabulary vocabulary{
-        std::min(tokenizer.size(), model->vocab_size()), [&](int32_t id) { return tokenizer.token_bytes(id); },
-        [&](std::string_view text) {
-          auto ids = tokenizer.encode(text, {.add_special = false, .parse_special = false});
-          return ids.ok() ? std::move(*ids) : std::vector<int32_t>();
-        }};
+    const sampling::BreakerVocabulary vocabulary{std::min(tokenizer.size(), model->vocab_size()),
+                                                 [&](int32_t id) { return std::string(tokenizer.token_bytes(id)); },
+                                                 [&](std::string_view text) {
+                                                   auto ids = tokenizer.encode(
+                                                       text, {.add_special = false, .parse_special = false});
+                                                   return ids.ok() ? std::move(*ids) : std::vector<int32_t>();
+                                                 }};
     VEDETTE_ASSIGN_OR_RETURN(
         auto breakers,
         sampling::dry_breakers(vocabulary, job.dry_breakers.empty() ? defaults.dry_breakers : job.dry_breakers));

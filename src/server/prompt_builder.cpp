@@ -15,7 +15,7 @@ constexpr std::string_view kBillingHeader = "x-anthropic-billing-header:";
 constexpr std::string_view kTokenCount[] = {"<total_tokens>", "</total_tokens>"};
 
 std::string token_text(const text::Tokenizer& tokenizer, const std::optional<int32_t>& id) {
-  return id ? tokenizer.token_bytes(*id, true) : "";
+  return std::string(id ? tokenizer.token_bytes(*id, true) : "");
 }
 
 std::string string_member(const Json& message, std::string_view key) {

@@ -11,25 +11,27 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool special, std::vector<i
   std::sort(visible_.begin(), visible_.end());
 }
 
-std::string Detokenizer::push(int32_t id) {
+std::string_view Detokenizer::push(int32_t id) {
   const bool special = special_ || std::binary_search(visible_.begin(), visible_.end(), id);
-  std::string bytes = tokenizer_->token_bytes(id, special);
+  const std::string_view bytes = tokenizer_->token_bytes(id, special);
   if (bytes.empty()) return {};
-  if (at_start_) {
-    at_start_ = false;
-    bytes = tokenizer_->first_token_bytes(id, special);
-  }
-  pending_ += bytes;
+  if (at_start_)
+    pending_ += tokenizer_->first_token_bytes(id, special);
+  else
+    pending_ += bytes;
+  at_start_ = false;
   const size_t complete = complete_utf8_prefix(pending_);
-  std::string text = repair_utf8(std::string_view(pending_).substr(0, complete));
+  text_.clear();
+  append_repaired(std::string_view(pending_).substr(0, complete), text_);
   pending_.erase(0, complete);
-  return text;
+  return text_;
 }
 
-std::string Detokenizer::finish() {
-  std::string text = repair_utf8(pending_);
+std::string_view Detokenizer::finish() {
+  text_.clear();
+  append_repaired(pending_, text_);
   pending_.clear();
-  return text;
+  return text_;
 }
 
 }  // namespace vedette::text

@@ -39,11 +39,11 @@ std::string stream(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) 
   Detokenizer detokenizer(tokenizer);
   std::string text;
   for (const int32_t id : ids) {
-    const std::string piece = detokenizer.push(id);
+    const std::string_view piece = detokenizer.push(id);
     EXPECT_TRUE(is_valid_utf8(piece));
     text += piece;
   }
-  return text + detokenizer.finish();
+  return text.append(detokenizer.finish());
 }
 
 // Every code point, one byte a token: nothing is shown before the character is whole, and then all of it. The
@@ -60,8 +60,8 @@ TEST(Detokenizer, EveryCodePointSplitAtEveryByte) {
     for (size_t i = 0; i < text.size(); ++i) {
       const auto byte = static_cast<uint8_t>(text[i]);
       const std::string expected = i + 1 == text.size() ? text : "";
-      const std::string a = one.push(bytes.id_of(byte_letter(byte)).value());
-      const std::string b = two.push(3 + byte);
+      const std::string_view a = one.push(bytes.id_of(byte_letter(byte)).value());
+      const std::string_view b = two.push(3 + byte);
       if (a != expected || b != expected) FAIL() << "U+" << std::hex << static_cast<uint32_t>(c) << " byte " << i;
     }
     if (!one.finish().empty() || !two.finish().empty()) FAIL() << "U+" << std::hex << static_cast<uint32_t>(c);

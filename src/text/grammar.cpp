@@ -74,7 +74,7 @@ Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const Tokenizer
   tokens.reserve(static_cast<size_t>(tokenizer.size()), static_cast<size_t>(tokenizer.size()) * 8);
   for (int64_t i = 0; i < tokenizer.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
-    std::string bytes = tokenizer.token_bytes(id, true);
+    std::string bytes(tokenizer.token_bytes(id, true));
     if (tokenizer.is_special(id) && !bytes.empty()) bytes.insert(bytes.begin(), kSpecialMark);
     if (bytes.size() > kMaxTokenBytes) bytes.clear();
     tokens.add(bytes);

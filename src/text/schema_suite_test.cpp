@@ -212,8 +212,8 @@ class RandomModel {
     params.temperature = 1;
     free_ = std::make_unique<sampling::SamplerChain>(params, seed, tokenizer.size());
     for (int32_t id = 0; id < tokenizer.size(); ++id) {
-      const std::string bytes = tokenizer.token_bytes(id);
-      if (!bytes.empty() && bytes.find_first_not_of("\"]}") == std::string::npos)
+      const std::string_view bytes = tokenizer.token_bytes(id);
+      if (!bytes.empty() && bytes.find_first_not_of("\"]}") == std::string_view::npos)
         params.logit_bias.emplace_back(id, 20.0F);
     }
     params.logit_bias.emplace_back(end, 40.0F);

@@ -28,15 +28,15 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const Enco
   return impl_->encoder->encode(repair_utf8(text), options);
 }
 
-std::string Tokenizer::token_bytes(int32_t id, bool special) const {
+std::string_view Tokenizer::token_bytes(int32_t id, bool special) const {
   if (id < 0 || id >= size()) return {};
   const auto at = static_cast<size_t>(id);
   if (impl_->vocabulary.special[at] != 0 && !special) return {};
-  return std::string(impl_->vocabulary.pieces[at]);
+  return impl_->vocabulary.pieces[at];
 }
 
 std::string Tokenizer::first_token_bytes(int32_t id, bool special) const {
-  std::string bytes = token_bytes(id, special);
+  std::string bytes(token_bytes(id, special));
   switch (impl_->vocabulary.leading_space) {
     case LeadingSpace::kKept:
       break;
@@ -55,9 +55,12 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool special) const 
   std::string text;
   bool started = false;  // whether a token has written anything, its stripped space included
   for (const int32_t id : ids) {
-    const std::string bytes = token_bytes(id, special);
+    const std::string_view bytes = token_bytes(id, special);
     if (bytes.empty()) continue;
-    text += started ? bytes : first_token_bytes(id, special);
+    if (started)
+      text += bytes;
+    else
+      text += first_token_bytes(id, special);
     started = true;
   }
   return text;

@@ -33,7 +33,8 @@ class Tokenizer {
   Result<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Bytes one token stands for in running text: raw bytes for byte-level and byte-fallback tokens, the
   // SentencePiece space mark as ' '. Special (control) tokens give their text if `special`, else "".
-  std::string token_bytes(int32_t id, bool special = false) const;
+  // Valid as long as the tokenizer.
+  std::string_view token_bytes(int32_t id, bool special = false) const;
   // The same where the token is the first of a text: the leading space that the model's rule strips is gone.
   std::string first_token_bytes(int32_t id, bool special = false) const;
   // Whole text of a token run; equals the concatenation of token_bytes but for a leading space that the

@@ -142,7 +142,7 @@ TEST(BytePairs, KindsCutWhereTheirPatternsSay) {
     const Tokenizer tokenizer = make(byte_pair_vocabulary(kind, merges));
     std::string out;
     const Ids ids = *tokenizer.encode(text, kBare);
-    for (const int32_t id : ids) out += (out.empty() ? "" : "|") + tokenizer.token_bytes(id);
+    for (const int32_t id : ids) out.append(out.empty() ? "" : "|").append(tokenizer.token_bytes(id));
     return out;
   };
   EXPECT_EQ(pieces("gpt-2", "x 1234"), "x| |1234");

@@ -51,7 +51,7 @@ Result<std::vector<int32_t>> encode_mixed(const ServedModel& model, const Fields
   return out;
 }
 
-Json piece_json(const std::string& bytes) {
+Json piece_json(std::string_view bytes) {
   if (is_valid_utf8(bytes)) return bytes;
   Json out = Json::array();
   for (const char byte : bytes) out.push_back(static_cast<int>(static_cast<unsigned char>(byte)));
