@@ -93,10 +93,9 @@ struct Engine::Impl {
 
   // Takes a place among those that run and wait.
   Status enter() {
-    const int64_t most = max_running + max_waiting;
     int64_t there = live.load();
     do {
-      if (there >= most)
+      if (there >= max_running + max_waiting)
         return unavailable("", "the queue is full: {} requests wait (limit {}); try again later", there - max_running,
                            max_waiting);
     } while (!live.compare_exchange_weak(there, there + 1));
@@ -240,6 +239,9 @@ const models::DecoderSpec& Engine::spec() const {
 }
 int64_t Engine::context_length() const {
   return impl_->context_length;
+}
+int64_t Engine::most_requests() const {
+  return impl_->max_running + impl_->max_waiting;
 }
 
 }  // namespace vedette::engine

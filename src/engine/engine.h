@@ -41,14 +41,19 @@ struct LoopLimits {
 
 struct GenerateRequest {
   std::vector<int32_t> prompt;
-  int64_t max_tokens = -1;        // -1: until a stop or the context is full; clamped to the context and reported
+  // -1: until a stop or the context is full; clamped to the context and reported. 0: the prompt is computed and nothing
+  // drawn.
+  int64_t max_tokens = -1;
   std::vector<std::string> stop;  // texts; the match and what follows are not emitted
   std::vector<int32_t> stop_ids;  // besides the model's own end tokens
   bool ignore_eos = false;
   sampling::SamplingParams sampling;
   bool special_in_text = false;           // every special token appears in the text
   std::vector<int32_t> visible_specials;  // special tokens that do in any case
-  int logprobs = -1;      // 0 to 100: log probabilities of each token and that many alternatives; -1: none
+  int logprobs = -1;  // 0 to 100: log probabilities of each token and that many alternatives; -1: none
+  // Those of the prompt's tokens too (kPrompt events). Nothing is then taken from the prefix cache, since it keeps no
+  // logits.
+  bool prompt_logprobs = false;
   bool progress = false;  // kProgress events during prefill
   int priority = 0;       // higher ones are admitted first and preempted last
   LoopLimits loop;
@@ -63,7 +68,7 @@ struct CacheReport {
   int64_t matched_tokens = 0;
   // "" (all that can be re-used was), "cold" (nothing in this scope), "differs" (an earlier prompt parted from this one
   // at matched_tokens), "evicted" (the tokens are known, their K/V was given up), "window" (no snapshot of the sliding
-  // layers at that depth), "disabled".
+  // layers at that depth), "disabled", "logprobs" (those of the prompt were asked for).
   std::string reason;
   std::vector<int32_t> expected;  // reason "differs": a few ids that stood there before
 };
@@ -84,11 +89,13 @@ struct TokenLogprobs {
 };
 
 struct Event {
-  enum class Kind : uint8_t { kProgress, kTokens, kFinished } kind = Kind::kTokens;
-  std::vector<int32_t> ids;             // kTokens: new ids (the end token included, its text is not)
-  std::string text;                     // new text: complete UTF-8, never taken back
-  std::vector<TokenLogprobs> logprobs;  // kTokens, where asked for: one entry per id
-  int64_t prefilled = 0;                // kProgress: prompt tokens whose K/V is there, the cached ones included
+  enum class Kind : uint8_t { kProgress, kPrompt, kTokens, kFinished } kind = Kind::kTokens;
+  std::vector<int32_t> ids;  // kTokens: new ids (the end token included, its text is not)
+  std::string text;          // new text: complete UTF-8, never taken back
+  // kTokens, where asked for: one entry per id. kPrompt: of the prompt's next tokens, from its second on (nothing
+  // predicts the first); all of them come before the first kTokens.
+  std::vector<TokenLogprobs> logprobs;
+  int64_t prefilled = 0;  // kProgress: prompt tokens whose K/V is there, the cached ones included
   // kFinished
   FinishReason reason = FinishReason::kStop;
   std::string stop_text;  // the stop string that matched
@@ -167,6 +174,7 @@ class Engine {
   const text::Tokenizer& tokenizer() const;
   const models::DecoderSpec& spec() const;
   int64_t context_length() const;
+  int64_t most_requests() const;  // that run and wait together
 
  private:
   struct Impl;

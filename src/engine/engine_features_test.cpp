@@ -107,6 +107,123 @@ TEST_F(Features, LogProbabilitiesOfEachToken) {
   EXPECT_FALSE(engine->submit(asked, [](const Event&) {}).ok());
 }
 
+void expect_same(const TokenLogprobs& a, const TokenLogprobs& b) {
+  EXPECT_EQ(a.chosen.id, b.chosen.id);
+  EXPECT_EQ(a.chosen.logprob, b.chosen.logprob);
+  ASSERT_EQ(a.top.size(), b.top.size());
+  for (size_t i = 0; i < a.top.size(); ++i) {
+    EXPECT_EQ(a.top[i].id, b.top[i].id);
+    EXPECT_EQ(a.top[i].logprob, b.top[i].logprob);
+  }
+}
+
+void expect_same(const std::vector<TokenLogprobs>& a, const std::vector<TokenLogprobs>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) expect_same(a[i], b[i]);
+}
+
+// What a prompt's token gets is what a reply gets that is made to draw it after the tokens before.
+TEST_F(Features, LogProbabilitiesOfThePromptAreThoseOfRepliesToItsBeginnings) {
+  const auto engine = start();
+  GenerateRequest asked = request(40, 3);
+  asked.logprobs = 4;
+  asked.prompt_logprobs = true;
+  Collector out;
+  run(*engine, asked, out);
+  ASSERT_EQ(out.prompt_logprobs.size(), 39u);
+  ASSERT_EQ(out.logprobs.size(), 3u);
+  for (size_t i = 1; i < 40; ++i) {
+    GenerateRequest forced = asked;
+    forced.prompt.resize(i);
+    forced.prompt_logprobs = false;
+    forced.max_tokens = 1;
+    forced.constraint = std::make_shared<Script>(std::vector<std::vector<int32_t>>{{asked.prompt[i]}}, true);
+    Collector step;
+    run(*engine, forced, step);
+    ASSERT_EQ(step.logprobs.size(), 1u);
+    expect_same(out.prompt_logprobs[i - 1], step.logprobs[0]);
+  }
+  // They change nothing else.
+  Collector plain;
+  asked.prompt_logprobs = false;
+  run(*engine, asked, plain);
+  EXPECT_TRUE(plain.prompt_logprobs.empty());
+  EXPECT_EQ(plain.ids, out.ids);
+  expect_same(plain.logprobs, out.logprobs);
+  asked.prompt_logprobs = true;
+  asked.logprobs = -1;
+  EXPECT_FALSE(engine->submit(asked, [](const Event&) {}).ok());
+}
+
+TEST_F(Features, LogProbabilitiesOfThePromptDoNotDependOnChunksNeighboursOrTheCache) {
+  GenerateRequest asked = request(150, 2);
+  asked.logprobs = 2;
+  asked.prompt_logprobs = true;
+  Collector first;
+  {
+    const auto engine = start();
+    run(*engine, asked, first);
+    ASSERT_EQ(first.prompt_logprobs.size(), 149u);
+    Collector again;
+    run(*engine, asked, again);
+    EXPECT_EQ(again.last.timings.cached_tokens, 0);
+    EXPECT_EQ(again.last.cache.reason, "logprobs");
+    expect_same(again.prompt_logprobs, first.prompt_logprobs);
+    Collector warm;  // what it leaves others may take
+    run(*engine, request(150, 2), warm);
+    EXPECT_EQ(warm.last.timings.cached_tokens, 128);
+    EXPECT_EQ(warm.ids, first.ids);
+  }
+  EngineConfig config;
+  config.prefill_chunk = 7;
+  const auto engine = start(512, 8, {2}, config);
+  Collector busy[4], among;
+  for (Collector& one : busy) ASSERT_TRUE(engine->submit(request(20, 200, 9), one.sink()).ok());
+  run(*engine, asked, among);
+  for (Collector& one : busy) ASSERT_TRUE(one.wait());
+  expect_same(among.prompt_logprobs, first.prompt_logprobs);
+}
+
+TEST_F(Features, LogProbabilitiesOfThePromptAreToldOnceEvenIfItIsComputedTwice) {
+  const auto engine = start(256, 1);
+  GenerateRequest asked = request(150, 30);
+  asked.logprobs = 2;
+  asked.prompt_logprobs = true;
+  asked.progress = true;
+  Collector alone, paused, big;
+  run(*engine, asked, alone);
+  engine->reset_prefix_cache();
+  paused.hold_at_progress = 6;
+  const RequestId id = *engine->submit(asked, paused.sink());
+  ASSERT_TRUE(paused.wait_until_held());
+  engine->pause(id);
+  paused.release();
+  run(*engine, request(230, 20, 5), big);
+  EXPECT_GE(engine->stats().preemptions, 1);
+  engine->resume(id);
+  ASSERT_TRUE(paused.wait());
+  EXPECT_EQ(paused.ids, alone.ids);
+  expect_same(paused.prompt_logprobs, alone.prompt_logprobs);
+}
+
+TEST_F(Features, WithoutTokensToDrawThePromptIsComputedAndKept) {
+  const auto engine = start();
+  Collector warmed, used, told;
+  run(*engine, request(100, 0), warmed);
+  EXPECT_TRUE(warmed.ids.empty());
+  EXPECT_EQ(warmed.text, "");
+  EXPECT_EQ(warmed.last.reason, FinishReason::kLength);
+  EXPECT_EQ(warmed.last.timings.generated_tokens, 0);
+  run(*engine, request(100, 3), used);
+  EXPECT_EQ(used.last.timings.cached_tokens, 96);
+  GenerateRequest asked = request(100, 0);
+  asked.logprobs = 0;
+  asked.prompt_logprobs = true;
+  run(*engine, asked, told);
+  EXPECT_TRUE(told.ids.empty());
+  EXPECT_EQ(told.prompt_logprobs.size(), 99u);
+}
+
 TEST_F(Features, VisibleSpecialsAppearInTheText) {
   const auto engine = start();
   GenerateRequest asked = request(30, 20);

@@ -24,7 +24,7 @@ struct Collector {
   std::vector<int32_t> ids;
   std::string text;
   std::vector<std::string> pieces;
-  std::vector<TokenLogprobs> logprobs;
+  std::vector<TokenLogprobs> logprobs, prompt_logprobs;
   std::vector<int64_t> progress;
   Event last;
   int finished = 0;
@@ -42,10 +42,11 @@ struct Collector {
       EXPECT_TRUE(is_valid_utf8(event.text));
       ids.insert(ids.end(), event.ids.begin(), event.ids.end());
       text += event.text;
-      logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+      auto& told = event.kind == Event::Kind::kPrompt ? prompt_logprobs : logprobs;
+      told.insert(told.end(), event.logprobs.begin(), event.logprobs.end());
       if (event.kind == Event::Kind::kProgress)
         progress.push_back(event.prefilled);
-      else
+      else if (event.kind != Event::Kind::kPrompt)
         pieces.push_back(event.text);
       if (event.kind == Event::Kind::kFinished) {
         last = event;

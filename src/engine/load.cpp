@@ -131,7 +131,7 @@ ops::Compute choose_compute(ComputeChoice choice, int64_t parameters) {
 models::DecoderConfig decoder_config(const LoadOptions& options, ops::Compute compute,
                                      const models::DecoderSpec& spec) {
   models::DecoderConfig config;
-  config.max_logit_rows = std::max(options.max_sequences, options.max_logit_rows);
+  config.max_logit_rows = std::max({options.max_sequences, options.max_logit_rows, kLeastLogitRows});
   config.max_rows = std::max(options.prefill_chunk + options.max_sequences - 1, config.max_logit_rows);
   config.kv_type = choose_kv_type(options, compute, spec);
   return config;

@@ -39,11 +39,14 @@ struct LoadOptions {
   int64_t prefix_cache_tokens = 0;  // most tokens the prefix cache keeps; 0: what the pool allows
   double chunk_ms = 0;              // of a step with a prefill chunk; 0: no limit
   int64_t kv_budget_bytes = 0;      // 0: what max_sequences * context needs, lowered to fit memory
-  // Rows of one step that may have logits; 0: as many as max_sequences. Evaluation asks for more.
+  // Rows of one step that may have logits, if more than max_sequences and kLeastLogitRows. Evaluation asks for more.
   int max_logit_rows = 0;
   bool check_memory = true;  // false: load even if the estimate says that it does not fit
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights, on the caller's thread
 };
+
+// Prefills whose logits are wanted run in chunks of as many rows: below it a step costs about the same.
+inline constexpr int kLeastLogitRows = 16;
 
 // The arithmetic of a model of so many parameters.
 ops::Compute choose_compute(ComputeChoice choice, int64_t parameters);

@@ -35,7 +35,7 @@ PrefixSharing::PrefixSharing(cache::KvCache& blocks, const PrefixConfig& config)
 
 void PrefixSharing::look_up(Sequence& sequence) {
   PrefixPlan& prefix = sequence.prefix;
-  if (!applies(sequence) || (prefix.looked_up && prefix.seen_version == prefixes_->version())) return;
+  if (!applies(sequence) || !prefix.adopts || (prefix.looked_up && prefix.seen_version == prefixes_->version())) return;
   drop(sequence);
   prefix.match = prefixes_->adopt(prefix.scope, sequence.ids, sequence.blocks);
   prefix.looked_up = true;
@@ -55,6 +55,10 @@ void PrefixSharing::admit(Sequence& sequence) {
   CacheReport& report = sequence.prefix.report;
   if (!applies(sequence)) {
     report.reason = "disabled";
+    return;
+  }
+  if (!sequence.prefix.adopts) {
+    report.reason = "logprobs";
     return;
   }
   cache::PrefixMatch& match = sequence.prefix.match;

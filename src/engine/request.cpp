@@ -31,9 +31,10 @@ sampling::LoopParams loop_params(const LoopLimits& limits) {
       .max_pattern_size = limits.max_pattern, .min_pattern_size = limits.min_pattern, .min_count = limits.min_count};
 }
 
-PrefixPlan prefix_plan(CacheUse&& use, int64_t prompt_tokens) {
+PrefixPlan prefix_plan(CacheUse&& use, bool adopts, int64_t prompt_tokens) {
   PrefixPlan plan;
   plan.enabled = use.enabled;
+  plan.adopts = adopts;
   plan.scope = std::move(use.scope);
   // Where nothing is known of the next turn, the same prompt may come again; its last token is computed each time.
   const int64_t history = use.history_tokens < 0 ? prompt_tokens - 1 : std::min(use.history_tokens, prompt_tokens);
@@ -51,12 +52,15 @@ Status check(const GenerateRequest& request, const RequestLimits& limits) {
   VEDETTE_RETURN_IF_ERROR(check_ids("stop_ids", request.stop_ids, limits.vocab_size));
   VEDETTE_RETURN_IF_ERROR(check_ids("visible_specials", request.visible_specials, INT32_MAX));
   VEDETTE_RETURN_IF_ERROR(check_stops(request.stop, limits.tokenizer != nullptr));
-  if (request.max_tokens < 1 && request.max_tokens != -1)
-    return invalid_request("max_tokens", "max_tokens is {}, must be at least 1, or -1 for no limit",
+  if (request.max_tokens < -1)
+    return invalid_request("max_tokens", "max_tokens is {}, must be at least 0, or -1 for no limit",
                            request.max_tokens);
   if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
     return invalid_request("logprobs", "logprobs is {}, must be from 0 to {}, or -1 for none", request.logprobs,
                            sampling::kMaxTopLogprobs);
+  if (request.prompt_logprobs && request.logprobs < 0)
+    return invalid_request("prompt_logprobs", "prompt_logprobs needs logprobs to be 0 or more, found {}",
+                           request.logprobs);
   VEDETTE_RETURN_IF_ERROR(sampling::validate(loop_params(request.loop)));
   VEDETTE_RETURN_IF_ERROR(sampling::validate(request.sampling));
   for (const auto& [id, bias] : request.sampling.logit_bias)
@@ -95,10 +99,11 @@ Result<std::unique_ptr<Sequence>> make_sequence(GenerateRequest request, EventSi
       .constraint = request.constraint ? request.constraint->clone() : nullptr,
       .loop = std::move(loop),
       .logprobs = request.logprobs,
+      .prompt_told = request.prompt_logprobs ? 0 : -1,
       .progress = request.progress,
       .priority = request.priority,
       .blocks = {},
-      .prefix = prefix_plan(std::move(request.cache), prompt_tokens),
+      .prefix = prefix_plan(std::move(request.cache), !request.prompt_logprobs, prompt_tokens),
       .submitted = Clock::now(),
       .started = {},
       .first_token = {},

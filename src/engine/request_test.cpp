@@ -44,8 +44,8 @@ TEST_F(Requests, WhatCanNeverRunIsRefused) {
   request.stop_ids = {-1};
   expect_refused(request, "stop_ids", "stop_ids[0] is token id -1, must be from 0 to 319");
   request = good();
-  request.max_tokens = 0;
-  expect_refused(request, "max_tokens", "max_tokens is 0, must be at least 1, or -1 for no limit");
+  request.max_tokens = -2;
+  expect_refused(request, "max_tokens", "max_tokens is -2, must be at least 0, or -1 for no limit");
   request = good();
   request.stop = {"a", ""};
   expect_refused(request, "stop", "stop[1] is empty, must hold at least one character");

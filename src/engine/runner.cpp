@@ -22,6 +22,7 @@ Runner::Runner(models::Decoder& decoder, const SchedulerConfig& config, RunnerOp
       prefixes_(cache_, options_.prefix),
       pace_(options_.chunk_ms),
       words_(static_cast<size_t>((decoder.spec().vocab_size + 31) / 32)) {
+  config_.max_logit_rows = decoder.config().max_logit_rows;
   for (size_t group = 0; group < cache_.n_groups(); ++group) stats_.kv_blocks_total += cache_.pool(group).total();
   stats_.kv_bytes_total = kv_bytes(decoder.kv_groups(), decoder.config().kv_blocks, decoder.config().kv_type);
   publish();
@@ -69,8 +70,10 @@ bool Runner::step() {
     for (const Pick& pick : plan_.picks) finish(*sequences_[pick.sequence], FinishReason::kError, status.error());
   } else {
     int64_t slot = 0;
-    for (const Pick& pick : plan_.picks)
-      if (pick.wants_logits) take_logits(*sequences_[pick.sequence], decoder_.logits(slot++));
+    for (const Pick& pick : plan_.picks) {
+      take_rows(pick, slot);
+      slot += pick.logit_rows;
+    }
   }
   drop_finished();
   publish();
@@ -105,7 +108,7 @@ void Runner::fill_state() {
   for (const auto& sequence : sequences_) {
     state_.sequences.push_back({sequence->stage, static_cast<int64_t>(sequence->ids.size()), sequence->computed,
                                 sequence->generated(), sequence->blocks.covered_blocks(), prefixes_.next_cut(*sequence),
-                                sequence->priority, sequence->paused});
+                                sequence->priority, sequence->paused, sequence->first_logits()});
     any_paused |= sequence->paused;
     for (size_t group = 0; group < cache_.n_groups(); ++group)
       state_.held.push_back(cache_.held(sequence->blocks, group));
@@ -165,7 +168,7 @@ Status Runner::run_picks() {
     builder_.append(
         sequence.blocks,
         std::span(sequence.ids).subspan(static_cast<size_t>(sequence.computed), static_cast<size_t>(pick.rows)),
-        sequence.computed, pick.wants_logits ? end - 1 : end);
+        sequence.computed, end - pick.logit_rows);
   }
   VEDETTE_RETURN_IF_ERROR(decoder_.run(builder_.step()));
   if (options_.health) VEDETTE_RETURN_IF_ERROR(options_.health());
@@ -174,7 +177,7 @@ Status Runner::run_picks() {
     Sequence& sequence = *sequences_[pick.sequence];
     const bool chunk = sequence.stage != Stage::kDecode;
     sequence.computed += pick.rows;
-    sequence.stage = pick.wants_logits ? Stage::kDecode : Stage::kPrefill;
+    sequence.stage = pick.draws ? Stage::kDecode : Stage::kPrefill;
     if (chunk) {
       prefixes_.keep_chunk(sequence);
       report_progress(sequence);

@@ -65,6 +65,9 @@ class Runner {
   void count_step(double seconds);
   void report_progress(Sequence& sequence);
 
+  // What the rows of a pick told, whose logits begin at `slot`.
+  void take_rows(const Pick& pick, int64_t slot);
+  void tell_prompt(Sequence& sequence, int64_t slot, int64_t rows);
   void take_logits(Sequence& sequence, std::span<const float> logits);
   // The words of the sequence's constraint; empty: every token is allowed.
   Result<std::span<const uint32_t>> allowed_words(Sequence& sequence);

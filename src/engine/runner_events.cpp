@@ -118,7 +118,28 @@ std::optional<FinishReason> Runner::reason_to_end(Sequence& sequence, int32_t to
   return std::nullopt;
 }
 
+void Runner::take_rows(const Pick& pick, int64_t slot) {
+  Sequence& sequence = *sequences_[pick.sequence];
+  const int64_t of_prompt = pick.logit_rows - (pick.draws ? 1 : 0);
+  if (of_prompt > 0) tell_prompt(sequence, slot, of_prompt);
+  if (pick.draws) take_logits(sequence, decoder_.logits(slot + of_prompt));
+}
+
+// The logits of a prompt's row say how likely the token after it was.
+void Runner::tell_prompt(Sequence& sequence, int64_t slot, int64_t rows) {
+  Event event;
+  event.kind = Event::Kind::kPrompt;
+  for (int64_t row = 0; row < rows; ++row) {
+    TokenLogprobs& one = event.logprobs.emplace_back();
+    one.chosen.id = sequence.ids[static_cast<size_t>(++sequence.prompt_told)];
+    one.chosen.logprob =
+        sampling::token_logprobs(decoder_.logits(slot + row), one.chosen.id, sequence.logprobs, one.top);
+  }
+  sequence.sink(event);
+}
+
 void Runner::take_logits(Sequence& sequence, std::span<const float> logits) {
+  if (sequence.max_tokens == 0) return finish(sequence, FinishReason::kLength);
   if (observer_) observer_(sequence, logits);
   if (Status status = draw(sequence, logits); !status.ok())
     return finish(sequence, FinishReason::kError, std::move(status).error());

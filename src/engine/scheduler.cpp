@@ -25,7 +25,7 @@ class Planner {
     while (decode_blocks() > spare_blocks(0) && give_back({})) {
     }
     for_each_active([&](size_t i) {
-      if (state_.sequences[i].stage == Stage::kDecode) plan_.picks.push_back({i, 1, true});
+      if (state_.sequences[i].stage == Stage::kDecode) plan_.picks.push_back({i, 1, 1, true});
     });
     const bool prefilled = add_prefill();
     plan_.steps_since_prefill = prefilled || plan_.picks.empty() ? 0 : state_.steps_since_prefill + 1;
@@ -172,6 +172,10 @@ class Planner {
     return under_way;
   }
 
+  static int64_t first_logits(const SequenceState& sequence) {
+    return std::min(sequence.first_logits, sequence.known - 1);
+  }
+
   bool add_prefill() {
     const std::optional<size_t> candidate = prefill_candidate();
     if (!candidate) return false;
@@ -181,12 +185,16 @@ class Planner {
         state_.chunk_rows > 0 ? std::min(state_.chunk_rows, config_.prefill_chunk) : config_.prefill_chunk;
     int64_t rows = std::min({chunk, sequence.known - sequence.computed, config_.max_rows - decoding});
     if (sequence.cut > sequence.computed) rows = std::min(rows, sequence.cut - sequence.computed);
+    const int64_t plain = std::max<int64_t>(0, first_logits(sequence) - sequence.computed);
+    rows = std::min(rows, plain + config_.max_logit_rows - decoding);
     if (decoding > 0 && state_.steps_since_prefill < config_.grant_interval * rows / config_.prefill_chunk)
       return false;
     const int64_t blocks = sequence.covered_blocks + spare_blocks(decode_blocks());
     rows = std::min(rows, blocks * ops::kBlockTokens - sequence.computed);
     if (rows <= 0) return false;
-    plan_.picks.push_back({*candidate, rows, sequence.computed + rows == sequence.known});
+    const int64_t end = sequence.computed + rows;
+    const int64_t logit_rows = std::max<int64_t>(0, end - std::max(sequence.computed, first_logits(sequence)));
+    plan_.picks.push_back({*candidate, rows, logit_rows, end == sequence.known});
     return true;
   }
 

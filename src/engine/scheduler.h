@@ -3,7 +3,8 @@
 // Sequences stand in order of admission: higher priority first, then arrival. Every running sequence has its decode row
 // in every step. A prefill (one at a time, but that a higher priority goes ahead) adds a chunk of rows to a step: at
 // once when nothing decodes, else after grant_interval * rows / prefill_chunk steps without one. So a full chunk waits
-// grant_interval steps, a short prompt less, and nobody starves.
+// grant_interval steps, a short prompt less, and nobody starves. Where logits of the prompt are wanted, a chunk has no
+// more of them than the decode rows leave.
 //
 // A waiting sequence is admitted, in order, when the K/V blocks of all its tokens can be had and one more for each
 // running sequence. A paused one gets no rows and counts for nothing but the blocks it holds. When decode rows need
@@ -29,6 +30,7 @@ struct SequenceState {
   int64_t cut = 0;             // a chunk that begins before it ends there at the latest; 0: none
   int priority = 0;
   bool paused = false;
+  int64_t first_logits = INT64_MAX;  // logits are wanted from this position on; those of the last token always are
 };
 
 struct GroupState {
@@ -38,7 +40,8 @@ struct GroupState {
 
 struct SchedulerConfig {
   int64_t max_rows = 512;       // of a step; more than max_sequences
-  int64_t max_sequences = 8;    // decoded together
+  int64_t max_sequences = 8;    // decoded together; at most max_logit_rows
+  int64_t max_logit_rows = 64;  // of a step
   int64_t prefill_chunk = 512;  // rows
   int64_t grant_interval = 16;  // steps
 };
@@ -54,8 +57,9 @@ struct SchedulerState {
 
 struct Pick {
   size_t sequence = 0;
-  int64_t rows = 0;           // the next `rows` tokens without K/V
-  bool wants_logits = false;  // of the last row
+  int64_t rows = 0;        // the next `rows` tokens without K/V
+  int64_t logit_rows = 0;  // the last of them, whose logits are wanted
+  bool draws = false;      // the last row's logits give the next token
 };
 
 struct StepPlan {

@@ -45,14 +45,37 @@ TEST(Scheduler, PrefillRunsAtOnceWhenNothingDecodes) {
   const StepPlan out = plan(kConfig, state_of({waiting(1300)}));
   ASSERT_EQ(out.picks.size(), 1u);
   EXPECT_EQ(out.picks[0].rows, 512);
-  EXPECT_FALSE(out.picks[0].wants_logits);
+  EXPECT_FALSE(out.picks[0].draws);
 }
 
-TEST(Scheduler, OnlyTheLastChunkWantsLogits) {
+TEST(Scheduler, OnlyTheLastChunkDraws) {
   const StepPlan out = plan(kConfig, state_of({prefilling(1300, 1024)}));
   ASSERT_EQ(out.picks.size(), 1u);
   EXPECT_EQ(out.picks[0].rows, 276);
-  EXPECT_TRUE(out.picks[0].wants_logits);
+  EXPECT_TRUE(out.picks[0].draws);
+}
+
+// Where logits of the prompt are wanted, a chunk ends with the last that the step has room for.
+TEST(Scheduler, AChunkHasNoMoreLogitRowsThanTheDecodeRowsLeave) {
+  SchedulerConfig config = kConfig;
+  config.max_logit_rows = 10;
+  SequenceState asked = prefilling(200, 100);
+  asked.first_logits = 100;
+  const auto check = [&](std::vector<SequenceState> sequences, int64_t rows, int64_t logit_rows, bool draws) {
+    const StepPlan out = plan(config, state_of(std::move(sequences)));
+    const Pick& chunk = out.picks.back();
+    EXPECT_EQ(chunk.rows, rows);
+    EXPECT_EQ(chunk.logit_rows, logit_rows);
+    EXPECT_EQ(chunk.draws, draws);
+  };
+  check({asked}, 10, 10, false);
+  check({decoding(50), decoding(60), asked}, 8, 8, false);
+  asked.first_logits = 130;  // those before were told, and are computed again after a preemption
+  check({asked}, 40, 10, false);
+  asked.first_logits = 195;
+  check({asked}, 100, 5, true);
+  asked.first_logits = INT64_MAX;
+  check({asked}, 100, 1, true);
 }
 
 TEST(Scheduler, AFullChunkWaitsForItsGrantAndDecodeRowsAreInEveryStep) {
@@ -147,7 +170,7 @@ TEST(Scheduler, AnAdoptedPrefixCountsForAdmission) {
   const StepPlan out = plan(kConfig, state_of({adopted}, 1));
   ASSERT_EQ(out.picks.size(), 1u);
   EXPECT_EQ(out.picks[0].rows, 4);
-  EXPECT_TRUE(out.picks[0].wants_logits);
+  EXPECT_TRUE(out.picks[0].draws);
 }
 
 TEST(Scheduler, PrefixesOfTheQueueAreDroppedBeforeAnybodyIsPreempted) {
@@ -287,7 +310,7 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
         chunks += sequence.stage != Stage::kDecode;
         ASSERT_GE(pick.rows, 1);
         ASSERT_LE(sequence.computed + pick.rows, sequence.known);
-        ASSERT_EQ(pick.wants_logits, sequence.computed + pick.rows == sequence.known);
+        ASSERT_EQ(pick.draws, sequence.computed + pick.rows == sequence.known);
         ASSERT_TRUE(cache.reserve(sequences[pick.sequence].blocks, sequence.computed + pick.rows));
       }
       ASSERT_LE(rows, config.max_rows);
@@ -302,10 +325,10 @@ TEST(Scheduler, RandomLoadsKeepEveryInvariantAndFinish) {
       for (const Pick& pick : out.picks) {
         Running& sequence = sequences[pick.sequence];
         sequence.state.computed += pick.rows;
-        sequence.state.stage = pick.wants_logits ? Stage::kDecode : Stage::kPrefill;
+        sequence.state.stage = pick.draws ? Stage::kDecode : Stage::kPrefill;
         cache.free_outside_window(sequence.blocks, sequence.state.computed);
         sequence.state.covered_blocks = sequence.blocks.covered_blocks();
-        if (!pick.wants_logits) continue;
+        if (!pick.draws) continue;
         ++sequence.state.known;
         ++sequence.state.generated;
       }

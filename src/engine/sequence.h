@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 // What a sequence takes from the prefix cache and leaves there.
 struct PrefixPlan {
   bool enabled = true;
+  bool adopts = true;  // takes what there is
   std::string scope;
   int64_t history_cut = 0;  // depth of the snapshot that the next turn is expected to want; 0: none
   int64_t parted_cut = 0;   // depth at which this prompt left an earlier one; 0: none
@@ -41,7 +42,7 @@ struct Sequence {
 
   std::vector<int32_t> ids;  // prompt, then what was generated; reserved for all there can be
   int64_t prompt_tokens = 0;
-  int64_t max_tokens = 0;  // at least 1, within the context
+  int64_t max_tokens = 0;  // within the context; 0: only the prompt is computed
   bool max_tokens_clamped = false;
   std::vector<int32_t> end_ids;  // sorted: the model's end tokens (unless ignored) and the request's
   sampling::SamplerChain sampler;
@@ -49,8 +50,9 @@ struct Sequence {
   StopMatcher stops;
   std::unique_ptr<sampling::Constraint> constraint;  // null: every token is allowed
   std::optional<sampling::LoopDetector> loop;
-  int logprobs = -1;      // alternatives per token; -1: none wanted
-  bool progress = false;  // kProgress events wanted
+  int logprobs = -1;         // alternatives per token; -1: none wanted
+  int64_t prompt_told = -1;  // prompt tokens whose log probabilities were told, but the first; -1: none wanted
+  bool progress = false;     // kProgress events wanted
   int priority = 0;
 
   Stage stage = Stage::kWaiting;
@@ -65,6 +67,11 @@ struct Sequence {
   bool has_started = false;
 
   int64_t generated() const { return static_cast<int64_t>(ids.size()) - prompt_tokens; }
+  // The first position whose logits are still to be looked at.
+  int64_t first_logits() const {
+    const bool prompt = prompt_told >= 0 && prompt_told < prompt_tokens - 1;
+    return prompt ? prompt_told : static_cast<int64_t>(ids.size()) - 1;
+  }
 };
 
 }  // namespace vedette::engine

@@ -1,5 +1,6 @@
 #include "server/generate.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -170,6 +171,22 @@ struct Admitted {
   std::string scope;
 };
 
+// More than the queue can ever hold would be told to come back for ever.
+Status check_choices(const ServerCore& core, const ServedModel& model, const GenerateJob& job) {
+  const auto choices = static_cast<int64_t>(job.prompts.size()) * job.n;
+  const int64_t room = model.engine->most_requests();
+  if (choices <= std::min<int64_t>(core.settings.max_choices, room)) return ok_status();
+  const char* field = job.n > 1 ? "n" : "prompt";
+  if (choices > room)
+    return invalid_request(field,
+                           "{}: {} choices were asked for (prompts times n), slots and queue hold {} together; ask for "
+                           "fewer, or raise --parallel or --max-queue-depth",
+                           field, choices, room);
+  return invalid_request(field,
+                         "{}: {} choices were asked for (prompts times n), one request may have {}; ask for fewer",
+                         field, choices, core.settings.max_choices);
+}
+
 Result<Admitted> translate(ServerCore& core, const Dialect& dialect, const HttpRequest& request) {
   Admitted out;
   core.counters.last_request_ms = LiveJobs::now_ms();
@@ -189,10 +206,7 @@ Result<Admitted> translate(ServerCore& core, const Dialect& dialect, const HttpR
                                .scope = out.scope};
   VEDETTE_ASSIGN_OR_RETURN(out.translation, dialect.translate(body, context));
   GenerateJob& job = out.translation.job;
-  const auto choices = static_cast<int64_t>(job.prompts.size()) * job.n;
-  if (job.n < 1 || choices > core.settings.max_choices)
-    return invalid_request("n", "n: {} choices were asked for, one request may have {}; ask for fewer", choices,
-                           core.settings.max_choices);
+  VEDETTE_RETURN_IF_ERROR(check_choices(core, model, job));
   if (job.stop.empty()) job.stop = defaults->stop;
   if (defaults->ignore_eos) job.ignore_eos = true;
   if (job.thinking_budget < 0) job.thinking_budget = defaults->thinking_budget;

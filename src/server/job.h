@@ -45,13 +45,14 @@ struct GenerateJob {
   OutputFormat format = {};
   sampling::SamplingParams sampling = {};      // the server's defaults with the request's fields over them
   std::vector<std::string> dry_breakers = {};  // texts
-  std::optional<int64_t> max_tokens = {};      // absent: the server's default
+  std::optional<int64_t> max_tokens = {};      // absent: the server's default; 0: the prompt alone is computed
   std::vector<std::string> stop = {};
   bool ignore_eos = false;
   bool split_message = true;     // reasoning and tool calls are told apart (chats); false: all text is content
   bool keep_reasoning = true;    // false: reasoning is parsed and dropped
   int64_t thinking_budget = -1;  // tokens; 0: closed at once; -1: no limit
   int logprobs = -1;             // alternatives per token; -1: none
+  bool prompt_logprobs = false;  // of the prompt's tokens too
   bool stream = false;
   bool progress = false;  // events during prefill
   engine::LoopLimits loop = {};
@@ -63,13 +64,13 @@ struct GenerateJob {
 };
 
 struct JobEvent {
-  enum class Kind : uint8_t { kProgress, kText, kEnd } kind = Kind::kText;
+  enum class Kind : uint8_t { kProgress, kPrompt, kText, kEnd } kind = Kind::kText;
   int choice = 0;  // prompt * n + index
   // kProgress
   int64_t prefilled = 0, prompt_tokens = 0;
   // kText: what one or more tokens brought; any of the lists may be empty
   std::vector<int32_t> ids = {};
-  std::vector<engine::TokenLogprobs> logprobs = {};
+  std::vector<engine::TokenLogprobs> logprobs = {};  // kPrompt: of the prompt's next tokens, from its second on
   std::vector<text::MessagePart> parts = {};
 };
 
@@ -95,6 +96,7 @@ struct ChoiceAnswer {
   std::string stop_text;  // the stop string that matched
   std::vector<int32_t> ids;
   std::vector<engine::TokenLogprobs> logprobs;
+  std::vector<engine::TokenLogprobs> prompt_logprobs;  // of the prompt's tokens but the first
   int64_t reasoning_tokens = 0;
   engine::Timings timings;
   engine::CacheReport cache;

@@ -68,6 +68,7 @@ struct JobRun::State {
   Status build(const std::string& scope, std::vector<engine::GenerateRequest>& requests);
   Result<engine::GenerateRequest> request_for(const BuiltPrompt& prompt, const std::string& scope) const;
   void take(size_t index, const engine::Event& event);
+  void take_prompt(size_t index, const engine::Event& event);
   void take_text(size_t index, const engine::Event& event);
   void end_choice(size_t index, const engine::Event& event);
   void add_parts(Choice& choice, size_t index, std::vector<text::MessagePart>& parts);
@@ -110,6 +111,7 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   }
   if (job.split_message) request.visible_specials = model->visible_specials;
   request.logprobs = job.logprobs;
+  request.prompt_logprobs = job.prompt_logprobs;
   request.progress = true;
   request.priority = job.priority;
   request.loop = job.loop;
@@ -231,6 +233,9 @@ void JobRun::State::take(size_t index, const engine::Event& event) {
       if (listener.event) listener.event(out);
       break;
     }
+    case engine::Event::Kind::kPrompt:
+      take_prompt(index, event);
+      break;
     case engine::Event::Kind::kTokens:
       take_text(index, event);
       break;
@@ -268,6 +273,16 @@ void JobRun::State::add_parts(Choice& choice, size_t index, std::vector<text::Me
         break;
     }
   }
+}
+
+void JobRun::State::take_prompt(size_t index, const engine::Event& event) {
+  std::vector<engine::TokenLogprobs>& all = choices[index].answer.prompt_logprobs;
+  all.insert(all.end(), event.logprobs.begin(), event.logprobs.end());
+  JobEvent out;
+  out.kind = JobEvent::Kind::kPrompt;
+  out.choice = static_cast<int>(index);
+  out.logprobs = event.logprobs;
+  if (listener.event) listener.event(out);
 }
 
 void JobRun::State::take_text(size_t index, const engine::Event& event) {

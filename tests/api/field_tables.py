@@ -44,6 +44,7 @@ CHAT_FORMATS = [
 ]
 COMPLETIONS = {"model": "tiny", "prompt": "Once", "suffix": "", "max_tokens": 2, "n": 1, "best_of": 1, "echo": False,
                "logprobs": 1, "stream": False, "stream_options": {"include_usage": False}, "user": "u"}
+COMPLETIONS_VARIANTS = [{"echo": True}, {"echo": True, "logprobs": 0, "max_tokens": 0}]
 PROMPTS = ["Once", ["Once", "Twice"], [5, 6, 7], [[5, 6], [7]], ["Once", [7, 8]]]
 RESPONSES = {
     "model": "tiny", "max_output_tokens": 2, "instructions": "Be terse.", "store": True, "stream": False,
@@ -98,7 +99,7 @@ MESSAGES_VARIANTS = [
     {}, {"tool_choice": {"type": "any"}}, {"tool_choice": {"type": "tool", "name": "read"}}, {"system": "Be terse."},
     {"output_config": {"format": {"type": "json_schema", "schema": PARAMETERS}}},
     {"output_format": {"type": "json_schema", "schema": PARAMETERS}},
-    {"thinking": {"type": "disabled"}}, {"messages": [{"role": "user", "content": "Hello"}]},
+    {"thinking": {"type": "disabled"}}, {"messages": [{"role": "user", "content": "Hello"}]}, {"max_tokens": 0},
 ]
 NATIVE = {
     "prompt": "Once", "n_predict": 2, "stream": False, "n_probs": 2, "id_slot": -1, "n_keep": 0, "n_discard": 0,
@@ -123,7 +124,7 @@ class Route:
 ROUTES = [
     Route("/v1/chat/completions", CHAT, CHAT_FORMATS),
     Route("/chat/completions/input_tokens", CHAT, CHAT_FORMATS),
-    Route("/v1/completions", COMPLETIONS, [{"prompt": prompt} for prompt in PROMPTS]),
+    Route("/v1/completions", COMPLETIONS, [{"prompt": prompt} for prompt in PROMPTS] + COMPLETIONS_VARIANTS),
     Route("/v1/responses", RESPONSES, RESPONSES_VARIANTS, envelope="responses"),
     Route("/responses/input_tokens", RESPONSES, RESPONSES_VARIANTS, envelope="responses"),
     Route("/v1/messages", MESSAGES, MESSAGES_VARIANTS, envelope="anthropic"),

@@ -72,6 +72,21 @@ def test_stream_helper(real):
     assert final.usage.output_tokens > 0
 
 
+def test_no_tokens_warm_the_cache(client, scripted):
+    """max_tokens 0 computes the prompt, so that the next request finds it."""
+    messages = user(scripted.say("Yes.") + " word" * 64)
+    warmed = ask(client, messages, max_tokens=0)
+    assert warmed.content == [] and warmed.stop_reason == "max_tokens" and warmed.usage.output_tokens == 0
+    answer = ask(client, messages)
+    assert blocks(answer) == [("text", "Yes.")]
+    assert answer.usage.cache_read_input_tokens >= prompt_tokens(warmed) - BLOCK
+    streamed = stream_states.messages(scripted.events(
+        "/v1/messages", {"model": "any", "messages": messages, "max_tokens": 0, "stream": True}))
+    assert streamed["content"] == [] and streamed["stop_reason"] == "max_tokens"
+    with client.messages.stream(model="any", messages=messages, max_tokens=0) as stream:
+        assert stream.get_final_message().content == []
+
+
 def test_end_of_turn(client, scripted):
     message = ask(client, user(scripted.say("Yes.")))
     assert blocks(message) == [("text", "Yes.")] and message.stop_reason == "end_turn"

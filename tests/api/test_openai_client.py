@@ -356,6 +356,20 @@ def test_completions_choices(real):
     assert whole.choices[0].text != whole.choices[1].text
 
 
+def test_more_choices_than_the_queue_can_hold(start_server, tiny_path):
+    """They could never run: a 400 that names the limit, and not a 503 that asks to come back."""
+    server = start_server(tiny_path, parallel=2)  # and 32 wait
+    for path, body, field in (("/v1/completions", {"prompt": "One,", "n": 35}, "n"),
+                              ("/v1/completions", {"prompt": ["One,", "Two,"], "n": 18}, "n"),
+                              ("/v1/completions", {"prompt": ["One,"] * 35}, "prompt"),
+                              ("/v1/chat/completions", {"messages": user("Hi"), "n": 35}, "n")):
+        status, _, answer = server.post(path, {**body, "max_tokens": 1})
+        assert status == 400 and answer["error"]["param"] == field
+        assert "slots and queue hold 34 together" in answer["error"]["message"]
+    status, _, answer = server.post("/v1/completions", {"prompt": ["One,", "Two,"], "n": 17, "max_tokens": 1})
+    assert status == 200 and len(answer["choices"]) == 34
+
+
 def test_completions_echo(real, smollm2):
     prompt = "The capital of France is"
     whole = complete(real, prompt, echo=True)
@@ -376,6 +390,56 @@ def test_completions_logprobs(real, smollm2):
     streamed = stream_states.completions(smollm2.events("/v1/completions", {
         "prompt": prompt, "max_tokens": 4, "temperature": 0, "logprobs": 2, "stream": True}), logprobs=True)
     assert streamed["choices"][0]["logprobs"] == lists.model_dump()
+
+
+ECHOED = ["The capital of France is Paris.", "Zwölf Boxkämpfer – 日本"]
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_completions_echo_logprobs(smollm2, most):
+    """What evaluation harnesses send: the prompt's own tokens come with their log probabilities."""
+    body = {"prompt": ECHOED, "max_tokens": most, "temperature": 0, "logprobs": 2, "echo": True, "n": 2, "seed": 1}
+    status, _, whole = smollm2.post("/v1/completions", body)
+    assert status == 200, whole
+    stream_states.whole_completion(whole)
+    streamed = stream_states.completions(smollm2.events("/v1/completions", {**body, "stream": True}), n=4, logprobs=True)
+    assert streamed["choices"] == whole["choices"]
+    for index, choice in enumerate(whole["choices"]):
+        text, lists = ECHOED[index // 2], choice["logprobs"]
+        ids = smollm2.post("/tokenize", {"content": text})[2]["tokens"]
+        assert choice["text"].startswith(text) and (choice["text"] == text) == (most == 0)
+        assert choice["finish_reason"] == "length"
+        assert {key: len(values) for key, values in lists.items()} == dict.fromkeys(lists, len(ids) + most)
+        assert lists["token_logprobs"][0] is None and lists["top_logprobs"][0] is None
+        for token, offset in zip(lists["tokens"], lists["text_offset"]):
+            assert "\ufffd" in token or choice["text"][offset:].startswith(token)
+        for token, value, top in list(zip(lists["tokens"], lists["token_logprobs"], lists["top_logprobs"]))[1:]:
+            assert value <= 0 and 1 <= len(top) <= 3 and (top[token] == value or "\ufffd" in token)
+    assert whole["usage"]["completion_tokens"] == 4 * most
+
+
+def test_completions_echo_logprobs_are_those_of_replies(smollm2):
+    """A prompt's token has the log probability that a reply has which is made to draw it."""
+    ids = smollm2.post("/tokenize", {"content": ECHOED[0]})[2]["tokens"]
+    body = {"max_tokens": 1, "temperature": 0, "logprobs": 5}
+    echoed = smollm2.post("/v1/completions", {**body, "prompt": ids, "echo": True})[2]["choices"][0]["logprobs"]
+    for index in range(1, len(ids)):
+        drawn = smollm2.post("/v1/completions", {**body, "prompt": ids[:index], "logit_bias": {ids[index]: 100}})[2]
+        lists = drawn["choices"][0]["logprobs"]
+        assert lists["token_logprobs"] == [echoed["token_logprobs"][index]]
+        assert lists["top_logprobs"] == [echoed["top_logprobs"][index]]
+
+
+def test_completions_without_tokens(real, smollm2):
+    """max_tokens 0 computes the prompt alone; the next request finds it in the cache."""
+    text = "A prompt to come back to: " + "one two three four " * 12
+    warmed = complete(real, text, max_tokens=0)
+    assert warmed.choices[0].text == "" and warmed.choices[0].finish_reason == "length"
+    assert warmed.usage.completion_tokens == 0
+    assert complete(real, text, max_tokens=1).usage.prompt_tokens_details.cached_tokens >= 32
+    assert complete(real, text, max_tokens=0, echo=True).choices[0].text == text
+    alone = smollm2.post("/v1/completions", {"prompt": "", "echo": True, "logprobs": 1, "max_tokens": 0})[2]["choices"][0]
+    assert alone["text"] == "" and alone["logprobs"]["token_logprobs"] == [None]
 
 
 def test_completions_suffix_refused(real):

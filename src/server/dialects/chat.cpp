@@ -302,7 +302,7 @@ Result<Translation> translate(const Json& given, const DialectContext& context) 
   VEDETTE_RETURN_IF_ERROR(read_response_format(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_logprobs(fields, job));
   constexpr std::string_view kMaxNames[] = {"n_predict", "max_tokens", "max_completion_tokens"};
-  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, job));
+  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, 1, job));
   VEDETTE_ASSIGN_OR_RETURN(auto n, fields.integer("n", 1, 128));
   job.n = static_cast<int>(n.value_or(1));
   VEDETTE_ASSIGN_OR_RETURN(const StreamOptions options, read_stream_options(fields));

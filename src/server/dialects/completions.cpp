@@ -1,4 +1,5 @@
 // OpenAI completions: https://platform.openai.com/docs/api-reference/completions
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -14,19 +15,34 @@ constexpr std::string_view kKnown[] = {
     "stream", "stream_options",  "n",           "best_of",    "echo",         "logprobs",
     "user",   "response_format", "json_schema", "grammar",    "guided_regex", "guided_lark"};
 
-// The old form of log probabilities: parallel lists over tokens.
+// Characters whose first byte is there.
+int64_t characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
+}
+
+// The old form of log probabilities: parallel lists over tokens; offsets count characters of the choice's text.
 class LogprobLists {
  public:
-  void add(const text::Tokenizer& tokenizer, const engine::TokenLogprobs& token, size_t& offset) {
-    const std::string text = token_text(tokenizer, token.chosen.id);
-    tokens_.push_back(text);
-    values_.push_back(static_cast<double>(token.chosen.logprob));
+  explicit LogprobLists(const text::Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+
+  // The prompt's tokens, where its text is part of the choice's: nothing says how likely the first was.
+  void begin_prompt(const std::vector<int32_t>& ids, std::string_view text) {
+    // Tokens may say more at the front than the text has: a mark of the beginning, a space.
+    offset_ = characters(text);
+    for (const int32_t id : ids) offset_ -= characters(tokenizer_->token_bytes(id, true));
+    add_token(ids.front(), Json());
+    top_.push_back(Json());
+  }
+  void add(const engine::TokenLogprobs& token) {
+    add_token(token.chosen.id, static_cast<double>(token.chosen.logprob));
     Json top = Json::object();
-    for (const sampling::TokenLogprob& other : token.top)
-      top.set(token_text(tokenizer, other.id), static_cast<double>(other.logprob));
+    const auto put = [&](const sampling::TokenLogprob& one) {
+      const std::string text = token_text(*tokenizer_, one.id);
+      if (top.find(text) == nullptr) top.set(text, static_cast<double>(one.logprob));
+    };
+    for (const sampling::TokenLogprob& other : token.top) put(other);
+    put(token.chosen);
     top_.push_back(std::move(top));
-    offsets_.push_back(static_cast<int64_t>(offset));
-    offset += text.size();
   }
   bool empty() const { return tokens_.as_array().empty(); }
   Json take() {
@@ -39,6 +55,15 @@ class LogprobLists {
   }
 
  private:
+  void add_token(int32_t id, Json value) {
+    tokens_.push_back(token_text(*tokenizer_, id));
+    values_.push_back(std::move(value));
+    offsets_.push_back(std::max<int64_t>(0, offset_));
+    offset_ += characters(tokenizer_->token_bytes(id, true));
+  }
+
+  const text::Tokenizer* tokenizer_;
+  int64_t offset_ = 0;
   Json tokens_ = Json::array(), values_ = Json::array(), top_ = Json::array(), offsets_ = Json::array();
 };
 
@@ -51,16 +76,17 @@ class CompletionWriter final : public AnswerWriter {
         logprobs_(logprobs),
         echo_(echo),
         n_(n),
-        lists_(choices),
-        offsets_(choices) {}
+        lists_(choices, LogprobLists(tokenizer)),
+        echoed_(choices, false) {}
 
   Json body(const JobStart& start, const JobAnswer& answer) override {
     Json choices = Json::array();
     for (size_t i = 0; i < answer.choices.size(); ++i) {
       const ChoiceAnswer& choice = answer.choices[i];
-      size_t offset = echo_ ? prompt_of(start, i).size() : 0;
-      LogprobLists lists;
-      for (const engine::TokenLogprobs& token : choice.logprobs) lists.add(tokenizer_, token, offset);
+      LogprobLists lists(tokenizer_);
+      if (logprobs_ && echo_) lists.begin_prompt(ids_of(start, i), prompt_of(start, i));
+      for (const engine::TokenLogprobs& token : choice.prompt_logprobs) lists.add(token);
+      for (const engine::TokenLogprobs& token : choice.logprobs) lists.add(token);
       choices.push_back(choice_json(static_cast<int>(i), (echo_ ? prompt_of(start, i) : "") + choice.content,
                                     logprobs_ ? lists.take() : Json(), reason_of(choice)));
     }
@@ -74,15 +100,17 @@ class CompletionWriter final : public AnswerWriter {
   void begin(const JobStart& start, std::string& out) override {
     if (!echo_) return;
     for (size_t i = 0; i < lists_.size(); ++i) {
-      offsets_[i] = prompt_of(start, i).size();
-      frame(start, choice_json(static_cast<int>(i), prompt_of(start, i), Json(), Json()), out);
+      if (logprobs_)
+        lists_[i].begin_prompt(ids_of(start, i), prompt_of(start, i));
+      else
+        echo(start, i, out);
     }
   }
 
   void event(const JobEvent& event, const JobStart& start, std::string& out) override {
-    if (event.kind != JobEvent::Kind::kText) return;
     const auto index = static_cast<size_t>(event.choice);
-    for (const engine::TokenLogprobs& token : event.logprobs) lists_[index].add(tokenizer_, token, offsets_[index]);
+    if (event.kind == JobEvent::Kind::kText) echo(start, index, out);
+    for (const engine::TokenLogprobs& token : event.logprobs) lists_[index].add(token);
     std::string text;
     for (const text::MessagePart& part : event.parts) text += part.text;
     if (text.empty()) return;
@@ -92,6 +120,7 @@ class CompletionWriter final : public AnswerWriter {
   void finish(const JobStart& start, const JobAnswer& answer, std::string& out) override {
     for (size_t i = 0; i < answer.choices.size(); ++i) {
       const bool last = i + 1 == answer.choices.size();
+      echo(start, i, out);
       frame(start, choice_json(static_cast<int>(i), "", take_lists(i), reason_of(answer.choices[i])), out,
             last ? &answer.x_vedette : nullptr);
     }
@@ -117,6 +146,16 @@ class CompletionWriter final : public AnswerWriter {
   }
   const std::string& prompt_of(const JobStart& start, size_t choice) const {
     return start.prompt_texts[choice / static_cast<size_t>(n_)];
+  }
+  const std::vector<int32_t>& ids_of(const JobStart& start, size_t choice) const {
+    return start.prompts[choice / static_cast<size_t>(n_)];
+  }
+  // The prompt's text, once; where log probabilities are wanted, when those of all its tokens are there.
+  void echo(const JobStart& start, size_t index, std::string& out) {
+    if (!echo_ || echoed_[index]) return;
+    echoed_[index] = true;
+    const std::string& text = prompt_of(start, index);
+    if (!text.empty()) frame(start, choice_json(static_cast<int>(index), text, take_lists(index), Json()), out);
   }
   Json take_lists(size_t index) { return logprobs_ && !lists_[index].empty() ? lists_[index].take() : Json(); }
 
@@ -144,7 +183,7 @@ class CompletionWriter final : public AnswerWriter {
   const bool logprobs_, echo_;
   const int n_;
   std::vector<LogprobLists> lists_;  // [choice]: not yet sent
-  std::vector<size_t> offsets_;      // [choice]: bytes of text so far
+  std::vector<bool> echoed_;         // [choice]
 };
 
 Result<std::vector<int32_t>> read_ids(const Json& list, const std::string& path, int64_t vocab_size) {
@@ -202,7 +241,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
   if (suffix && !suffix->empty())
     return invalid_request("suffix", "suffix: text after the completion is not supported here; use POST /infill");
   constexpr std::string_view kMaxNames[] = {"n_predict", "max_tokens", "max_completion_tokens"};
-  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, job));
+  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, 0, job));
   VEDETTE_RETURN_IF_ERROR(read_response_format(fields, job));
   VEDETTE_ASSIGN_OR_RETURN(auto n, fields.integer("n", 1, 128));
   job.n = static_cast<int>(n.value_or(1));
@@ -220,9 +259,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
     VEDETTE_ASSIGN_OR_RETURN(auto top, fields.integer("logprobs", 0, 20));
     if (top) job.logprobs = static_cast<int>(*top);
   }
-  if (echo.value_or(false) && job.logprobs >= 0)
-    return invalid_request("echo",
-                           "echo: log probabilities of the prompt are not computed; leave out echo or logprobs");
+  job.prompt_logprobs = echo.value_or(false) && job.logprobs >= 0;
   VEDETTE_ASSIGN_OR_RETURN(const StreamOptions options, read_stream_options(fields));
   job.stream = options.stream;
   note_unknown_fields(body, kKnown, job);

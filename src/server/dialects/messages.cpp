@@ -107,7 +107,7 @@ class MessagesWriter final : public AnswerWriter {
       else
         content.push_back(call_block(choice.calls[item.call]));
     }
-    if (content.as_array().empty()) content.push_back(text_block(""));
+    if (content.as_array().empty() && answer.completion_tokens > 0) content.push_back(text_block(""));
     Json out = message(start, std::move(content));
     out.set("stop_reason", stop_reason(choice));
     out.set("stop_sequence", stop_sequence(choice));
@@ -132,7 +132,8 @@ class MessagesWriter final : public AnswerWriter {
     const ChoiceAnswer& choice = answer.choices.front();
     if (!started_) open_message(start, answer.cached_tokens, out);
     close_block(out);
-    if (index_ == 0) {
+    // Without tokens (max_tokens 0) there is no block either.
+    if (index_ == 0 && answer.completion_tokens > 0) {
       open_block(Block::kText, text_block(""), out);
       close_block(out);
     }
@@ -562,7 +563,7 @@ Result<Translation> translate(const Json& body, const DialectContext& context) {
   VEDETTE_ASSIGN_OR_RETURN(const bool omit, read_thinking(fields, conversation, job));
   VEDETTE_RETURN_IF_ERROR(read_format(fields, job));
   constexpr std::string_view kMaxNames[] = {"max_tokens"};
-  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, job));
+  VEDETTE_RETURN_IF_ERROR(read_max_tokens(fields, kMaxNames, 0, job));
   VEDETTE_ASSIGN_OR_RETURN(auto stream, fields.boolean("stream"));
   job.stream = stream.value_or(false);
   job.prompts.emplace_back(std::move(conversation));

@@ -95,11 +95,11 @@ Status read_response_format(const Fields& fields, GenerateJob& job) {
   return ok_status();
 }
 
-Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, GenerateJob& job) {
+Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, int64_t least, GenerateJob& job) {
   for (const std::string_view name : names) {
     VEDETTE_ASSIGN_OR_RETURN(auto value, fields.integer(name, -1, 1'000'000'000));
     if (!value) continue;
-    if (*value == 0) return fields.wrong(name, "at least 1, or -1 for no limit");
+    if (*value == 0 && least > 0) return fields.wrong(name, "at least 1, or -1 for no limit");
     job.max_tokens = *value;
   }
   return ok_status();

@@ -26,8 +26,8 @@ Result<StreamOptions> read_stream_options(const Fields& fields);
 Status read_response_format(const Fields& fields, GenerateJob& job);
 // enable_thinking, reasoning_effort, chat_template_kwargs; the most specific counts. Of every dialect with a template.
 Status read_thinking_fields(const Fields& fields, Conversation& conversation);
-// max_tokens by its names, -1 for no limit.
-Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, GenerateJob& job);
+// max_tokens by its names: from `least` (0 or 1) on, -1 for no limit.
+Status read_max_tokens(const Fields& fields, std::span<const std::string_view> names, int64_t least, GenerateJob& job);
 // A token as logprobs write it: text where it is UTF-8, and bytes.
 std::string token_text(const text::Tokenizer& tokenizer, int32_t id);
 Json token_bytes_json(const text::Tokenizer& tokenizer, int32_t id);
