@@ -37,8 +37,9 @@ std::string served_id(const std::string& name) {
 }
 
 // A model's name to all that loading it takes, with this server's settings.
-Result<server::ServedModelOptions> resolve(const ServeSettings& settings, const std::string& name) {
-  VEDETTE_ASSIGN_OR_RETURN(const hub::ResolvedModel resolved, find_model(name, settings.named, settings.quiet));
+Result<server::ServedModelOptions> resolve(const ServeSettings& settings, const std::string& name,
+                                           const hub::DownloadWatch& watch = {}) {
+  VEDETTE_ASSIGN_OR_RETURN(const hub::ResolvedModel resolved, find_model(name, settings.named, settings.quiet, watch));
   server::ServedModelOptions out = settings.model;
   out.path = resolved.path;
   out.id = out.aliases.empty() ? served_id(resolved.name) : out.aliases.front();
@@ -95,7 +96,9 @@ class Serving {
   Result<int> run(server::ServedModelOptions model) {
     const sigset_t signals = block_ending_signals();
     server::ServerSettings given = settings_.server;
-    given.resolve = [this](const std::string& name) { return resolve(settings_, name); };
+    given.resolve = [this](const std::string& name, const hub::DownloadWatch& watch) {
+      return resolve(settings_, name, watch);
+    };
     VEDETTE_ASSIGN_OR_RETURN(server_, server::Server::start(std::move(given)));
     housekeeping_ = std::make_shared<server::Housekeeping>(server_->core(), settings_.housekeeping);
     server_->core().jobs.add(housekeeping_);

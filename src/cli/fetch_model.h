@@ -10,9 +10,10 @@
 namespace vedette::cli {
 
 // Errors of hub::resolve_model; where a fetch was tried, with why it failed.
-Result<hub::ResolvedModel> find_model(const std::string& name, const ModelSettings& settings, bool quiet);
+Result<hub::ResolvedModel> find_model(const std::string& name, const ModelSettings& settings, bool quiet,
+                                      const hub::DownloadWatch& watch = {});
 
-// download_model with notices and a bar on standard error.
+// download_model with notices and a bar on standard error, beside the request's own progress.
 Result<hub::DownloadReport> fetch_model(hub::DownloadRequest request, bool quiet);
 
 }  // namespace vedette::cli

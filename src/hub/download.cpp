@@ -60,6 +60,7 @@ Status take_lock(const Descriptor& file, const std::string& path, const Download
     if (!told && request.notice)
       request.notice(fmt::format("another process is fetching {}; waiting for it", request.repo_id));
     told = true;
+    if (request.stop.stop_requested()) return cancelled("", "the download of {} was cancelled", request.repo_id);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   return ok_status();
@@ -79,10 +80,16 @@ Result<bool> is_whole(const fs::path& path, const RepositoryFile& file) {
   return sum == (large ? file.sha256 : file.blob_id);
 }
 
+// Where the files of a model that is on its way lie.
+fs::path staging_folder(const fs::path& store, const std::string& repo_id) {
+  const size_t slash = repo_id.find('/');
+  return store / ".downloads" / (repo_id.substr(0, slash) + "--" + repo_id.substr(slash + 1));
+}
+
 class Download {
  public:
   explicit Download(const DownloadRequest& request)
-      : request_(request), client_(request.hub, request.repo_id, request.revision) {
+      : request_(request), client_(request.hub, request.repo_id, request.revision, request.stop) {
     const size_t slash = request.repo_id.find('/');
     owner_ = request.repo_id.substr(0, slash);
     name_ = request.repo_id.substr(slash + 1);
@@ -92,10 +99,7 @@ class Download {
     std::error_code error;
     target_ = request.local_dir.empty() ? store_ / owner_ / name_
                                         : fs::absolute(given.has_filename() ? given : given.parent_path(), error);
-    if (request.local_dir.empty())
-      staging_ = store_ / ".downloads" / (owner_ + "--" + name_);
-    else
-      staging_ = target_ / ".download";
+    staging_ = request.local_dir.empty() ? staging_folder(store_, request.repo_id) : target_ / ".download";
   }
 
   Result<DownloadReport> run() {
@@ -335,6 +339,15 @@ Result<DownloadReport> download_model(const DownloadRequest& request) {
   if (request.revision.empty() || request.revision.size() > 255)
     return invalid_request("--revision", "--revision: expected a branch, tag or commit");
   return Download(request).run();
+}
+
+Status discard_download(const std::string& repo_id, const StoreSettings& store) {
+  if (!is_repo_id(repo_id)) return ok_status();
+  const fs::path staging = staging_folder(store_root(store), repo_id);
+  std::error_code error;
+  fs::remove_all(staging, error);
+  if (error) return unavailable("", "{}: cannot be removed: {}", staging.string(), error.message());
+  return ok_status();
 }
 
 }  // namespace vedette::hub

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct HubSettings {
   std::string extra_ca_file;  // "": the system's certificates alone
 };
 
+// How a download that someone started is seen and called off by others.
+struct DownloadWatch {
+  std::function<void(const std::string& repo_id, int64_t done, int64_t total)> progress;  // from the start on
+  std::stop_token stop;
+};
+
 struct DownloadRequest {
   std::string repo_id;  // owner/name
   std::string revision = "main";
@@ -32,6 +39,9 @@ struct DownloadRequest {
   std::function<void(int64_t done, int64_t total)> progress;
   // One line each: what is fetched, what was chosen, who else holds the lock.
   std::function<void(const std::string& line)> notice;
+  // Heeded within a second at any stage but the check of a whole file's sum. What has come is kept for the next
+  // attempt.
+  std::stop_token stop;
 };
 
 struct DownloadReport {
@@ -44,7 +54,10 @@ struct DownloadReport {
 
 // Errors: kNotFound (no such model, revision or file), kInvalidRequest (a name that is none; no or no fit token, with
 // field "--token"), kUnavailable (unreachable, server errors after retries, no room on the disk), kCorruptFile (sums,
-// sizes, names).
+// sizes, names), kCancelled.
 Result<DownloadReport> download_model(const DownloadRequest& request);
+
+// Deletes what an unfinished download of the model has left in the store.
+Status discard_download(const std::string& repo_id, const StoreSettings& store);
 
 }  // namespace vedette::hub

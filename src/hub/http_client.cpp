@@ -94,6 +94,11 @@ size_t take_body(char* data, size_t size, size_t count, void* user) {
   return piece.size();
 }
 
+// libcurl asks at least once a second, whatever it waits for.
+int asks_to_stop(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const HttpGet*>(user)->stop.stop_requested() ? 1 : 0;
+}
+
 Held<curl_slist> header_list(const HttpGet& request, bool with_secrets) {
   curl_slist* list = nullptr;
   auto add = [&list](const std::pair<std::string, std::string>& header) {
@@ -114,6 +119,9 @@ void configure(CURL* handle, const HttpGet& request, const std::string& url, cur
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout_s));
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.total_timeout_ms));
+  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, &asks_to_stop);
+  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &request);
   // Beside the system's folder of certificates, which stays as libcurl was built with it.
   if (!request.extra_ca_file.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, request.extra_ca_file.c_str());
   if (const Held<CURLU> parsed = parse_url(url); parsed && is_loopback(part_of(parsed.get(), CURLUPART_HOST)))
@@ -130,6 +138,8 @@ Error from_curl(CURLcode code, const std::string& url, const char* detail) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
       return unavailable("unreachable", "{} cannot be reached: {}", http_origin(url), what);
+    case CURLE_ABORTED_BY_CALLBACK:
+      return cancelled("", "{}: the transfer was cancelled", http_origin(url));
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return invalid_request("", "{}: expected a URL with http:// or https://", url);

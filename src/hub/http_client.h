@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,11 +35,12 @@ struct HttpGet {
   std::string extra_ca_file = {};  // PEM, trusted besides the system's
   // Takes the body of a 2xx answer piece by piece, with the answer's head; an error ends the transfer and is returned.
   std::function<Status(const HttpReply& head, std::string_view piece)> sink = {};
+  std::stop_token stop = {};
 };
 
 // Errors: kInvalidRequest (no http or https URL), kUnavailable (unreachable, timed out, cut off; field "unreachable"
-// where no connection came about, "transfer" where one broke), kCorruptFile (a body beyond its limit, a bad redirect).
-// Any status is an answer. Proxies come from the environment, but never for loopback addresses.
+// where no connection came about, "transfer" where one broke), kCorruptFile (a body beyond its limit, a bad redirect),
+// kCancelled (`stop`). Any status is an answer. Proxies come from the environment, but never for loopback addresses.
 Result<HttpReply> http_get(const HttpGet& request);
 
 // "scheme://host:port" of a URL, or "" if it is none of http or https. Two URLs of one origin may share secrets.

@@ -31,10 +31,6 @@ int wait_ms(int attempt, const HttpReply* reply) {
   return backoff;
 }
 
-void pause(int milliseconds) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-}
-
 // Text as part of a URL's path, with or without its slashes.
 std::string escaped(std::string_view text, bool keep_slashes) {
   std::string out;
@@ -60,8 +56,11 @@ std::optional<int64_t> range_start(const HttpReply& reply) {
 
 }  // namespace
 
-HubClient::HubClient(HubSettings settings, std::string repo_id, std::string revision)
-    : settings_(std::move(settings)), repo_id_(std::move(repo_id)), revision_(std::move(revision)) {
+HubClient::HubClient(HubSettings settings, std::string repo_id, std::string revision, std::stop_token stop)
+    : settings_(std::move(settings)),
+      repo_id_(std::move(repo_id)),
+      revision_(std::move(revision)),
+      stop_(std::move(stop)) {
   while (settings_.endpoint.ends_with('/')) settings_.endpoint.pop_back();
 }
 
@@ -69,8 +68,16 @@ HttpGet HubClient::request(std::string url) const {
   HttpGet out;
   out.url = std::move(url);
   out.extra_ca_file = settings_.extra_ca_file;
+  out.stop = stop_;
   if (!settings_.token.empty()) out.secret_headers = {{"Authorization", "Bearer " + settings_.token}};
   return out;
+}
+
+// Between two tries; the next one finds out where it was cut short.
+void HubClient::pause(int milliseconds) const {
+  constexpr int kSliceMs = 50;
+  for (int slept = 0; slept < milliseconds && !stop_.stop_requested(); slept += kSliceMs)
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kSliceMs, milliseconds - slept)));
 }
 
 // An answer that is no success, as what it means and what to do.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ namespace vedette::hub {
 
 class HubClient {
  public:
-  HubClient(HubSettings settings, std::string repo_id, std::string revision);
+  HubClient(HubSettings settings, std::string repo_id, std::string revision, std::stop_token stop = {});
 
   // Files are fetched of the commit that the list names.
   Result<Repository> list();
@@ -26,9 +27,11 @@ class HubClient {
 
  private:
   HttpGet request(std::string url) const;
+  void pause(int milliseconds) const;
   Error refused(const HttpReply& reply, const std::string& what) const;
   HubSettings settings_;
   std::string repo_id_, revision_, commit_;
+  std::stop_token stop_;
 };
 
 }  // namespace vedette::hub

@@ -15,6 +15,7 @@
 #include "server/gate.h"
 #include "server/http.h"
 #include "server/live_jobs.h"
+#include "server/model_fetch.h"
 #include "server/model_host.h"
 #include "server/response_store.h"
 #include "server/stream_store.h"
@@ -42,8 +43,7 @@ struct ServerSettings {
   StreamStoreSettings streams;
   std::string version;
   hub::StoreSettings store;  // where models lie, for /doctor and /admin/models
-  // Name of a model (as in POST /admin/load) to all that loading it takes; errors as the resolver's.
-  std::function<Result<ServedModelOptions>(const std::string& name)> resolve;
+  Resolver resolve;          // null: no other model is loaded
 };
 
 // Counters of the server's own; the engine has its own.
@@ -58,6 +58,7 @@ struct ServerCore {
   const ServerSettings settings;
   ServerCounters counters;
   ModelHost models;
+  ModelFetch fetch;
   ResponseStore responses;
   StreamStore streams;
   std::shared_ptr<EventFeed> events;  // never null

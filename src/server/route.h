@@ -89,6 +89,7 @@ void handle_admin_integrations(const RouteCall& call);
 
 void handle_admin_status(const RouteCall& call);  // routes/admin.cpp
 void handle_admin_load(const RouteCall& call);
+void handle_admin_cancel(const RouteCall& call);
 void handle_admin_unload(const RouteCall& call);
 
 }  // namespace vedette::server

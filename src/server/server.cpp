@@ -115,6 +115,7 @@ uint16_t Server::port() const {
 void Server::stop(int grace_ms) {
   if (std::exchange(impl_->stopped, true)) return;
   impl_->core.events->end_streams();  // watchers alone would use up the grace
+  impl_->core.fetch.cancel(false);    // and so would a download, which goes on another time
   impl_->http->stop(grace_ms);
   impl_->core.jobs.abort_all(unavailable("", "the server is stopping"));
   constexpr int kUnloadMs = 10'000;

@@ -40,6 +40,7 @@ class HubDouble:
         self.ignore_ranges = False
         self.retry_after = None
         self.extra_siblings = []
+        self.stalls = {}              # file -> (bytes, event): after so many bytes the answer waits for the event
         self.slow = None              # an event that file answers wait for
         self.servers = [self._start("hub"), self._start("files")]
         self.endpoint, self.file_endpoint = (f"http://127.0.0.1:{server.server_port}" for server in self.servers)
@@ -140,6 +141,12 @@ class HubDouble:
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         cut = self.cuts.pop(name, None)
+        if name in self.stalls:
+            sent, event = self.stalls[name]
+            handler.wfile.write(body[:sent])
+            handler.wfile.flush()
+            event.wait(60)
+            body = body[sent:]
         handler.wfile.write(body if cut is None else body[:cut])
         if cut is not None:
             handler.wfile.flush()

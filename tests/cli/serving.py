@@ -27,8 +27,8 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serve(home, *arguments, ready=True):
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "HF_ENDPOINT": "http://127.0.0.1:1"}
+def serve(home, *arguments, ready=True, hub="http://127.0.0.1:1"):
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "HF_ENDPOINT": hub}
     process = subprocess.Popen([BINARY, "serve", "--port", "0", *arguments], stderr=subprocess.PIPE, text=True,
                                env=environment, cwd=home)
     try:

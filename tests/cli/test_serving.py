@@ -8,11 +8,14 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 import urllib.parse
 
 import pytest
 
 from conftest import BINARY, ROOT
+from hub_double import HubDouble
 from serving import serve
 
 
@@ -256,3 +259,85 @@ def test_the_memory_of_a_served_model_is_checked_before_it_is_loaded(vedette, sm
                                (["--memory-limit", "10MB"], "the weights take ")):
         result = vedette("serve", smollm2, "--port", "0", "-q", *arguments)
         assert result.code == 1 and result.error_line().startswith("vedette: " + message)
+
+
+class SlowLoad:
+    """POST /admin/load of the double's model, standing still in the middle of its file."""
+
+    sent = 1000
+
+    def __init__(self, running, hub):
+        self.running, self.event, self.answer = running, threading.Event(), None
+        hub.stalls["tiny.gguf"] = (self.sent, self.event)
+        self.thread = threading.Thread(target=self._load)
+        self.thread.start()
+        deadline = time.monotonic() + 60
+        while True:
+            self.status = running.get("/admin/status")[1]
+            if self.status["download"] and self.status["download"]["bytes_done"] >= self.sent:
+                break
+            assert time.monotonic() < deadline and self.answer is None, (self.status, self.answer)
+            time.sleep(0.02)
+        hub.stalls.clear()
+
+    def _load(self):
+        try:
+            self.answer = self.running.get("/admin/load", data={"model": "o/tiny"})
+        except OSError as error:
+            self.answer = (0, str(error))
+
+    def finish(self):
+        self.event.set()
+        self.thread.join(60)
+        return self.answer
+
+
+def test_a_download_for_a_load_shows_its_progress_and_is_cancelled(home, tiny):
+    home.mkdir()
+    with open(tiny, "rb") as file:
+        hub = HubDouble({"tiny.gguf": file.read()})
+    parts = home / ".cache/vedette/models/.downloads/o--tiny"
+    with serve(home, "--no-model", "--no-warmup", ready=False, hub=hub.endpoint) as running:
+        def cancel(**fields):
+            return running.get("/admin/load/cancel", data=fields)
+
+        assert cancel() == (200, {"success": False, "message": "nothing is being downloaded"})
+        load = SlowLoad(running, hub)
+        assert load.status["loading"] and not load.status["ready"]
+        total = len(hub.files["tiny.gguf"])
+        assert load.status["download"] == {"repo": "o/tiny", "bytes_done": load.sent, "bytes_total": total}
+        status, body = running.get("/health")
+        assert status == 503 and body["status"] == "loading" and body["download"]["bytes_total"] == total
+        status, body = running.get("/admin/load", data={"model": "o/other"})
+        assert status == 503 and "/admin/load/cancel" in body["error"]["message"]
+        assert running.get("/admin/load/cancel", data={"cleanup": 1})[0] == 400
+
+        # What has come is kept, unless it is to be cleaned up.
+        assert cancel() == (200, {"success": True})
+        status, body = running.get("/admin/status")
+        assert not body["loading"] and body["download"] is None
+        status, body = load.finish()
+        assert status == 499 and "cancelled" in body["error"]["message"]
+        assert [path.stat().st_size for path in parts.iterdir()] == [load.sent]
+        load = SlowLoad(running, hub)
+        assert cancel(cleanup=True) == (200, {"success": True})
+        assert load.finish()[0] == 499 and not parts.exists()
+        assert [request.range for request in hub.asked("tiny.gguf")] == [None, f"bytes={load.sent}-"]
+
+        load = SlowLoad(running, hub)
+        status, body = load.finish()
+        assert status == 200 and body["ready"] and body["model"] == "tiny" and body["download"] is None
+        assert complete(running)
+    hub.close()
+
+
+def test_a_download_does_not_hold_up_the_end(home, tiny):
+    home.mkdir()
+    with open(tiny, "rb") as file:
+        hub = HubDouble({"tiny.gguf": file.read()})
+    with serve(home, "--no-model", ready=False, hub=hub.endpoint) as running:
+        load = SlowLoad(running, hub)
+        running.process.terminate()
+        assert running.process.wait(timeout=9) == 0
+        load.finish()
+    hub.close()

@@ -70,7 +70,10 @@ void handle_root(const RouteCall& call) {
 void handle_health(const RouteCall& call) {
   const ModelHost::View view = call.core.models.view();
   Json out = Json::object();
-  out.set("status", state_name(view.state));
+  const std::optional<ModelFetch::View> fetch = call.core.fetch.view();
+  const bool has_model = view.state == ModelHost::State::kReady || view.state == ModelHost::State::kSleeping;
+  const bool loading = view.state == ModelHost::State::kLoading || (fetch && !has_model);
+  out.set("status", state_name(loading ? ModelHost::State::kLoading : view.state));
   if (!view.name.empty()) out.set("model", view.name);
   if (view.state == ModelHost::State::kReady) {
     const auto model = call.core.models.current();
@@ -95,11 +98,12 @@ void handle_health(const RouteCall& call) {
   if (view.state == ModelHost::State::kSleeping) return send_json(out, 200, {}, call.responder);
   Json error = Json::object();
   error.set("code", 503);
-  error.set("message", view.state == ModelHost::State::kLoading  ? "Loading model"
+  error.set("message", loading                                   ? "Loading model"
                        : view.state == ModelHost::State::kFailed ? view.error
                                                                  : "No model is loaded");
   error.set("type", "unavailable_error");
   out.set("error", std::move(error));
+  if (fetch && loading) out.set("download", download_json(fetch));
   if (view.state == ModelHost::State::kLoading) {
     Json progress = Json::object();
     progress.set("bytes_done", view.bytes_done);

@@ -61,6 +61,7 @@ const Route kRoutes[] = {
     {"GET", "/admin/integrations", false, nullptr, handle_admin_integrations},
     {"GET", "/admin/status", false, nullptr, handle_admin_status},
     {"POST", "/admin/load", false, nullptr, handle_admin_load},
+    {"POST", "/admin/load/cancel", false, nullptr, handle_admin_cancel},
     {"POST", "/admin/unload", false, nullptr, handle_admin_unload},
 };
 
