@@ -10,6 +10,25 @@ using namespace sampling_ranges;
 
 constexpr double kLargestExactInteger = 9007199254740991;  // 2^53 - 1: exact in every JSON reader
 
+void add_language_bias(std::vector<OptionSpec>& out) {
+  OptionGroup group(out, OptionState::kActive, "Language bias", "", {"generate", "serve"});
+  group.add({"--lang-bias"}, kText,
+            "Added to the logits of tokens in the scripts of languages: ja=-inf,zh=-10,ko=+5; the first one counts "
+            "where they share a script");
+  group.add(
+      {"--lang-bias-config"}, kPath,
+      "The same from a file with a line LANGUAGE: BIAS for each, and policy and include_... as the options below");
+  group
+      .add({"--lang-bias-policy"}, kText,
+           "Tokens of a language: all letters are of its scripts (conservative), or any is (strict)", "conservative")
+      .choices({"conservative", "strict"});
+  group.add({"--lang-bias-include-special"}, kFlag, "Control tokens belong to every language");
+  group.add({"--lang-bias-include-numeric"}, kFlag, "Numbers belong to every language");
+  group.add({"--lang-bias-include-punctuation"}, kFlag, "Punctuation and symbols belong to every language");
+  group.add({"--lang-bias-include-byte-fragments"}, kFlag,
+            "Tokens with parts of characters belong to the languages of what they can begin");
+}
+
 }  // namespace
 
 std::vector<OptionSpec> sampling_options() {
@@ -83,6 +102,7 @@ std::vector<OptionSpec> sampling_options() {
       .choices({"auto", "baseline"});
   out.back().refused_choices = {"dspark", "dflash", "lookup"};
   out.back().note = "speculative drafters are not available yet";
+  add_language_bias(out);
   return out;
 }
 

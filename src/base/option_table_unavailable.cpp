@@ -103,19 +103,12 @@ void add_weights_and_bias(std::vector<OptionSpec>& out) {
         {"run", "generate", "inspect", "serve"})
       .add({"--turbo-boundary-v"}, kInteger, "Layers kept in f16 under Turbo formats", "2",
            "VEDETTE_KV_BOUNDARY_V_LAYERS");
-  group(out, OptionState::kRefused, "Language bias", "language bias is not available yet; --logit-bias takes token ids",
-        kGenerate)
-      .add({"--lang-bias"}, kText, "Bias per language")
-      .add({"--lang-bias-config"}, kPath, "Language bias from a file")
-      .add({"--lang-bias-policy"}, kText, "Which tokens count", "conservative")
-      .add({"--lang-bias-include-special"}, kFlag, "Special tokens count too")
-      .add({"--lang-bias-include-numeric"}, kFlag, "Numbers count too")
-      .add({"--lang-bias-include-punctuation"}, kFlag, "Punctuation counts too")
-      .add({"--lang-bias-include-byte-fragments"}, kFlag, "Byte fragments count too")
-      .add({"--lang-bias-rebuild-cache"}, kFlag, "Rebuild the script tables");
 }
 
 void add_inert(std::vector<OptionSpec>& out) {
+  group(out, OptionState::kInert, "No effect here",
+        "the scripts of a vocabulary are looked up at once; nothing is kept", {"generate", "serve"})
+      .add({"--lang-bias-rebuild-cache"}, kFlag, "Rebuild the script tables");
   const std::string_view apple = "tunes Apple hardware; it means nothing here";
   group(out, OptionState::kInert, "No effect here", apple)
       .add({"--wired-limit"}, kFlag, "Pinned GPU memory", "", "VEDETTE_WIRED_LIMIT")

@@ -116,6 +116,8 @@ std::string valid_value(const OptionSpec& option) {
   if (auto found = known.find(option.name); found != known.end()) return found->second;
   if (option.type == OptionType::kFlag) return "1";
   if (!option.choices.empty()) return std::string(option.choices.front());
+  if (option.name == "--lang-bias") return "ja=-1";
+  if (option.name == "--lang-bias-config") return "/dev/null";
   if (option.type == OptionType::kInteger || option.type == OptionType::kNumber)
     return option.min > 1 ? std::to_string(static_cast<int64_t>(option.min)) : "1";
   return "text";

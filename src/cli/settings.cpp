@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/language_bias_options.h"
 #include "ops/cpu/cpu_backend.h"
 
 namespace vedette::cli {
@@ -247,6 +248,7 @@ Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {
 Result<server::GenerationDefaults> read_generation(const OptionValues& options) {
   server::GenerationDefaults out;
   VEDETTE_ASSIGN_OR_RETURN(out.sampling, read_sampling(options));
+  VEDETTE_ASSIGN_OR_RETURN(out.language_bias, read_language_bias_options(options));
   out.temperature_set = options.given("--temperature");
   out.top_k_set = options.given("--top-k");
   out.top_p_set = options.given("--top-p");

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "sampling/sampling.h"
 #include "text/grammar.h"
+#include "text/language_bias.h"
 #include "text/message_parser.h"
 
 namespace vedette::server {
@@ -45,7 +46,8 @@ struct GenerateJob {
   OutputFormat format = {};
   sampling::SamplingParams sampling = {};      // the server's defaults with the request's fields over them
   std::vector<std::string> dry_breakers = {};  // texts
-  std::optional<int64_t> max_tokens = {};      // absent: the server's default; 0: the prompt alone is computed
+  std::optional<text::LanguageBias::Entries> language_bias = {};  // absent: the server's default
+  std::optional<int64_t> max_tokens = {};  // absent: the server's default; 0: the prompt alone is computed
   std::vector<std::string> stop = {};
   bool ignore_eos = false;
   bool split_message = true;     // reasoning and tool calls are told apart (chats); false: all text is content

@@ -68,24 +68,29 @@ bool opens_reasoning(const text::ReasoningMarks& marks, std::string_view prompt_
   return open != std::string_view::npos && prompt_text.find(marks.close, open) == std::string_view::npos;
 }
 
-Result<std::shared_ptr<const sampling::Constraint>> make_constraint(const ServedModel& model, const GenerateJob& job,
-                                                                    std::string_view prompt_text) {
-  using Shared = std::shared_ptr<const sampling::Constraint>;
+Result<JobConstraint> JobConstraint::make(const ServedModel& model, const GenerateJob& job) {
   VEDETTE_RETURN_IF_ERROR(check_tool_choice(job));
-  VEDETTE_ASSIGN_OR_RETURN(std::unique_ptr<sampling::Constraint> inner, inner_constraint(model, job));
-  if (!thinks(model, job)) return Shared(std::move(inner));
-  if (!inner && job.thinking_budget < 0) return Shared();
+  JobConstraint constraint(model, job);
+  VEDETTE_ASSIGN_OR_RETURN(constraint.inner_, inner_constraint(model, job));
+  return constraint;
+}
+
+Result<std::shared_ptr<const sampling::Constraint>> JobConstraint::of(std::string_view prompt_text) const {
+  using Shared = std::shared_ptr<const sampling::Constraint>;
+  const ServedModel& model = *model_;
+  if (!thinks(model, *job_)) return inner_;
+  if (!inner_ && job_->thinking_budget < 0) return Shared();
   const text::ReasoningMarks& marks = *model.message_format.reasoning;
   text::ReasoningGate gate;
   gate.starts_inside = opens_reasoning(marks, prompt_text);
   gate.may_open = !gate.starts_inside;
-  gate.budget = job.thinking_budget;
+  gate.budget = job_->thinking_budget;
   gate.end = model.report.eos;
   gate.tokenizer = &model.tokenizer();
   gate.close_text = marks.close;
   VEDETTE_ASSIGN_OR_RETURN(gate.open, text::mark_ids(model.tokenizer(), marks.open));
   VEDETTE_ASSIGN_OR_RETURN(gate.close, text::mark_ids(model.tokenizer(), marks.close));
-  return Shared(text::gate_reasoning(std::move(gate), std::move(inner)));
+  return Shared(text::gate_reasoning(std::move(gate), inner_ ? inner_->clone() : nullptr));
 }
 
 }  // namespace vedette::server

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "sampling/dry_breakers.h"
 #include "server/job_constraint.h"
 #include "server/job_report.h"
 #include "server/prompt_builder.h"
@@ -66,7 +65,8 @@ struct JobRun::State {
   std::optional<Error> reason;  // why it was cancelled from outside
 
   Status build(const std::string& scope, std::vector<engine::GenerateRequest>& requests);
-  Result<engine::GenerateRequest> request_for(const BuiltPrompt& prompt, const std::string& scope) const;
+  Result<engine::GenerateRequest> request_for(const BuiltPrompt& prompt, const JobConstraint& constraints,
+                                              const std::string& scope) const;
   void take(size_t index, const engine::Event& event);
   void take_prompt(size_t index, const engine::Event& event);
   void take_text(size_t index, const engine::Event& event);
@@ -82,7 +82,8 @@ JobRun::~JobRun() {
   state_->executor->post([model = std::move(state_->model)] {});
 }
 
-Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& prompt, const std::string& scope) const {
+Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& prompt, const JobConstraint& constraints,
+                                                           const std::string& scope) const {
   const std::shared_ptr<const GenerationDefaults> shared = model->defaults.load();
   const GenerationDefaults& defaults = *shared;
   engine::GenerateRequest request;
@@ -96,19 +97,13 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   request.ignore_eos = job.ignore_eos;
   request.sampling = job.sampling;
   if (request.sampling.dry_multiplier > 0 && !request.sampling.dry_breakers) {
-    const text::Tokenizer& tokenizer = model->tokenizer();
-    const sampling::BreakerVocabulary vocabulary{std::min(tokenizer.size(), model->vocab_size()),
-                                                 [&](int32_t id) { return std::string(tokenizer.token_bytes(id)); },
-                                                 [&](std::string_view text) {
-                                                   auto ids = tokenizer.encode(
-                                                       text, {.add_special = false, .parse_special = false});
-                                                   return ids.ok() ? std::move(*ids) : std::vector<int32_t>();
-                                                 }};
-    VEDETTE_ASSIGN_OR_RETURN(
-        auto breakers,
-        sampling::dry_breakers(vocabulary, job.dry_breakers.empty() ? defaults.dry_breakers : job.dry_breakers));
-    request.sampling.dry_breakers = std::make_shared<const std::vector<std::vector<int32_t>>>(std::move(breakers));
+    const std::vector<std::string>& texts = job.dry_breakers.empty() ? defaults.dry_breakers : job.dry_breakers;
+    VEDETTE_ASSIGN_OR_RETURN(request.sampling.dry_breakers,
+                             model->tables.dry_breakers(model->tokenizer(), model->vocab_size(), texts));
   }
+  text::LanguageBias languages = defaults.language_bias;
+  if (job.language_bias) languages.entries = *job.language_bias;
+  request.sampling.bias_table = model->tables.language_bias(model->tokenizer(), languages);
   if (job.split_message) request.visible_specials = model->visible_specials;
   request.logprobs = job.logprobs;
   request.prompt_logprobs = job.prompt_logprobs;
@@ -116,15 +111,16 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   request.priority = job.priority;
   request.loop = job.loop;
   request.cache = {job.cache_prompt, scope, prompt.history_tokens};
-  VEDETTE_ASSIGN_OR_RETURN(request.constraint, make_constraint(*model, job, prompt.text));
+  VEDETTE_ASSIGN_OR_RETURN(request.constraint, constraints.of(prompt.text));
   return request;
 }
 
 Status JobRun::State::build(const std::string& scope, std::vector<engine::GenerateRequest>& requests) {
+  VEDETTE_ASSIGN_OR_RETURN(const JobConstraint constraints, JobConstraint::make(*model, job));
   for (size_t p = 0; p < job.prompts.size(); ++p) {
     VEDETTE_ASSIGN_OR_RETURN(BuiltPrompt prompt, build_prompt(*model, job.prompts[p], job));
     for (std::string& note : prompt.notes) job.warnings.push_back(std::move(note));
-    VEDETTE_ASSIGN_OR_RETURN(const engine::GenerateRequest request, request_for(prompt, scope));
+    VEDETTE_ASSIGN_OR_RETURN(const engine::GenerateRequest request, request_for(prompt, constraints, scope));
     for (int k = 0; k < job.n; ++k) {
       requests.push_back(request);
       requests.back().sampling.choice = static_cast<uint32_t>(k);

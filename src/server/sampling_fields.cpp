@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "sampling/loop_detector.h"
 #include "sampling/parameters.h"
+#include "server/bias_fields.h"
 #include "server/dialect.h"
 #include "server/fields.h"
 
@@ -15,11 +16,11 @@ namespace {
 using sampling::SamplingParams;
 
 constexpr size_t kMostStops = 64;
-constexpr size_t kMostBiases = 100'000;
 
 constexpr std::string_view kOthers[] = {
     "seed",
     "logit_bias",
+    "language_bias",
     "samplers",
     "p_less",
     "stop",
@@ -42,55 +43,6 @@ Status read_seed(const Fields& fields, SamplingParams& params) {
   VEDETTE_ASSIGN_OR_RETURN(auto seed, fields.integer("seed", -1, std::numeric_limits<int64_t>::max()));
   if (seed && *seed >= 0) params.seed = static_cast<uint64_t>(*seed);
   if (seed && *seed < 0) params.seed.reset();
-  return ok_status();
-}
-
-// A token of a bias: an id, or a text all of whose tokens get it.
-Result<std::vector<int32_t>> biased_tokens(const std::string& path, const Json& token, const DialectContext& context) {
-  if (token.is_int()) {
-    if (token.as_int() < 0 || token.as_int() >= context.vocab_size)
-      return wrong_value(path, fmt::format("a token id from 0 to {}", context.vocab_size - 1), &token);
-    return std::vector<int32_t>{static_cast<int32_t>(token.as_int())};
-  }
-  if (!token.is_string()) return wrong_value(path, "a token id or a text", &token);
-  return context.tokenizer.encode(token.as_string(), {.add_special = false, .parse_special = true});
-}
-
-Result<float> bias_value(const std::string& path, const Json& value) {
-  if (value.is_bool() && !value.as_bool()) return -std::numeric_limits<float>::infinity();  // never
-  if (!value.is_number() || std::isnan(value.as_double()) || std::abs(value.as_double()) > 1e6)
-    return wrong_value(path, "a number from -1000000 to 1000000, or false", &value);
-  return static_cast<float>(value.as_double());
-}
-
-// OpenAI's {"123": -100}, or llama-server's [[123, -100], ["text", false]].
-Status read_logit_bias(const Fields& fields, const DialectContext& context, SamplingParams& params) {
-  const Json* bias = fields.get("logit_bias");
-  if (bias == nullptr) return ok_status();
-  auto add = [&](const std::string& path, const Json& token, const Json& value) -> Status {
-    VEDETTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, biased_tokens(path, token, context));
-    VEDETTE_ASSIGN_OR_RETURN(const float number, bias_value(path, value));
-    for (const int32_t id : ids) params.logit_bias.emplace_back(id, number);
-    return ok_status();
-  };
-  const size_t count = bias->is_object() ? bias->as_object().size() : bias->is_array() ? bias->as_array().size() : 0;
-  if (count > kMostBiases) return fields.wrong("logit_bias", fmt::format("at most {} entries", kMostBiases));
-  if (bias->is_object()) {
-    for (const auto& [key, value] : bias->as_object()) {
-      const std::string path = "logit_bias." + key;
-      const bool digits = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
-      VEDETTE_RETURN_IF_ERROR(add(path, digits ? Json(std::stol(key)) : Json(key), value));
-    }
-    return ok_status();
-  }
-  if (!bias->is_array()) return fields.wrong("logit_bias", "an object or a list");
-  for (size_t i = 0; i < count; ++i) {
-    const Json& entry = bias->as_array()[i];
-    const std::string path = fmt::format("logit_bias[{}]", i);
-    if (!entry.is_array() || entry.as_array().size() != 2)
-      return wrong_value(path, "a pair of a token and a number", &entry);
-    VEDETTE_RETURN_IF_ERROR(add(path, entry.as_array()[0], entry.as_array()[1]));
-  }
   return ok_status();
 }
 
@@ -169,6 +121,8 @@ Status read_sampling_fields(const Json& body, const DialectContext& context, Gen
   if (breakers) job.dry_breakers = std::move(*breakers);
   VEDETTE_RETURN_IF_ERROR(read_seed(fields, params));
   VEDETTE_RETURN_IF_ERROR(read_logit_bias(fields, context, params));
+  VEDETTE_ASSIGN_OR_RETURN(auto languages, read_language_bias(fields, "language_bias"));
+  if (languages) job.language_bias = std::move(*languages);
   VEDETTE_RETURN_IF_ERROR(read_stops(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_loop(fields, job));
   VEDETTE_RETURN_IF_ERROR(read_budget(fields, job));

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "engine/load.h"
 #include "sampling/sampling.h"
+#include "server/model_tables.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 #include "text/message_parser.h"
@@ -32,6 +33,7 @@ struct GenerationDefaults {
   int64_t max_tokens = -1;     // -1: until the context is full
   int64_t max_tokens_cap = 0;  // 0: none
   std::vector<std::string> dry_breakers = {"\n", ":", "\"", "*"};
+  text::LanguageBias language_bias;
   std::optional<text::Grammar> grammar;
   std::optional<bool> thinking;  // absent: as the template does
   std::string effort;
@@ -76,6 +78,7 @@ struct ServedModel {
   int64_t vocab_size() const { return vocabulary; }
   // Over the vocabulary; made once. Any thread.
   Result<const text::GrammarCompiler*> grammars() const;
+  mutable ModelTables tables;
   mutable std::mutex grammars_mutex;
   mutable std::unique_ptr<text::GrammarCompiler> made_grammars;
 

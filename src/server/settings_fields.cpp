@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "sampling/loop_detector.h"
 #include "sampling/parameters.h"
+#include "server/bias_fields.h"
 #include "server/fields.h"
 
 namespace vedette::server {
@@ -29,12 +30,15 @@ template <typename T>
 constexpr std::string_view type_of(const T&) {
   if constexpr (std::is_floating_point_v<T>) return "number";
   if constexpr (std::is_integral_v<T>) return "integer";
-  if constexpr (std::is_same_v<T, Json>) return "object";
+  if constexpr (std::is_same_v<T, Json> || std::is_same_v<T, text::LanguageBias::Entries>) return "object";
   if constexpr (std::is_same_v<T, std::optional<bool>>) return "boolean";
 }
 
 Json shown(const std::optional<bool>& value) {
   return value ? Json(*value) : Json();
+}
+Json shown(const text::LanguageBias::Entries& entries) {
+  return language_bias_json(entries);
 }
 Json shown(const auto& value) {
   return Json(value);
@@ -51,6 +55,12 @@ Status store(const Fields& fields, std::string_view name, NumberRange, Json& out
 Status store(const Fields& fields, std::string_view name, NumberRange, std::optional<bool>& out) {
   VEDETTE_ASSIGN_OR_RETURN(const auto value, fields.boolean(name));
   if (value) out = value;
+  return ok_status();
+}
+
+Status store(const Fields& fields, std::string_view name, NumberRange, text::LanguageBias::Entries& out) {
+  VEDETTE_ASSIGN_OR_RETURN(auto value, read_language_bias(fields, name));
+  if (value) out = std::move(*value);
   return ok_status();
 }
 
@@ -82,6 +92,7 @@ std::vector<Setting> all_settings() {
   out.push_back(setting("max_pattern_size", [](auto& defaults) -> auto& { return defaults.loop.max_pattern; }, loop));
   out.push_back(setting("min_pattern_size", [](auto& defaults) -> auto& { return defaults.loop.min_pattern; }, loop));
   out.push_back(setting("min_count", [](auto& defaults) -> auto& { return defaults.loop.min_count; }, loop));
+  out.push_back(setting("language_bias", [](auto& defaults) -> auto& { return defaults.language_bias.entries; }));
   out.push_back(setting("chat_template_kwargs", [](auto& defaults) -> auto& { return defaults.template_kwargs; }));
   out.push_back(setting("enable_thinking", [](auto& defaults) -> auto& { return defaults.thinking; }));
   return out;

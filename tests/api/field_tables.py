@@ -15,6 +15,7 @@ SAMPLING = {
     "dry_sequence_breakers": ["\n", ":"], "mirostat": 0, "mirostat_tau": 5.0, "mirostat_eta": 0.1,
     "adaptive_target": 0.5, "adaptive_decay": 0.9, "repeat_last_n": 64, "repetition_context_size": 64,
     "samplers": ["top_k", "temperature"], "p_less": False, "seed": 1, "logit_bias": {"17": -1.5, " the": 2},
+    "language_bias": {"ja": -1, "ko": "-inf"},
     "stop": ["STOP", "\n\n\n"], "stop_sequences": ["END"], "ignore_eos": False, "max_pattern_size": 8,
     "min_pattern_size": 1, "min_count": 4, "cache_prompt": True, "prompt_cache_key": "k", "priority": 1,
     "thinking_budget": 4, "thinking_token_budget": 4, "reasoning_budget_tokens": 4, "thinking_budget_tokens": 4,

@@ -1,5 +1,6 @@
 """Settings that change while the server runs, resumable streams, sleeping and loading."""
 
+import re
 import time
 
 PROMPT = {"prompt": "The quick brown fox", "n_predict": 4}
@@ -31,6 +32,30 @@ def test_bad_settings_are_rejected_by_name_and_good_ones_applied(tiny):
     assert body["applied"] == ["top_p"]
     status, _, body = tiny.request("/v1/settings", {"op": "melt", "values": {}}, method="PATCH")
     assert status == 400 and body["error"]["param"] == "op"
+
+
+def test_a_language_can_be_ruled_out_by_request_and_by_setting(tiny):
+    body = {"prompt": "The quick brown fox", "n_predict": 24, "temperature": 1, "seed": 3, "ignore_eos": True}
+
+    def letters(**fields):
+        answer = tiny.post("/completion", {**body, **fields})[2]["content"]
+        events = tiny.events("/completion", {**body, **fields, "stream": True})
+        assert "".join(data["content"] for _, data in events) == answer
+        return re.findall("[A-Za-z]", answer)
+
+    assert letters()
+    assert not letters(language_bias={"en": False}) and not letters(language_bias="latn=-inf")
+    try:
+        _, _, change = tiny.request("/v1/settings", {"language_bias": {"en": "-inf", "ja": -1.5}}, method="PATCH")
+        assert change["applied"] == ["language_bias"]
+        assert change["values"]["language_bias"] == {"en": "-inf", "ja": -1.5}
+        assert not letters()
+        assert letters(language_bias={})
+    finally:
+        tiny.request("/v1/settings", {"language_bias": None}, method="PATCH")
+    for wrong in ({"xx": 1}, {"ja": "much"}, {"ja": 1e9}, {"ja": [1]}, "ja", 7):
+        status, _, answer = tiny.post("/completion", {**body, "language_bias": wrong})
+        assert status == 400 and answer["error"]["message"].startswith("language_bias"), answer
 
 
 def test_a_stream_can_be_read_again_from_any_byte(tiny):

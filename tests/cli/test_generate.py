@@ -53,6 +53,19 @@ def test_sampling_is_repeatable(vedette, smollm2):
     assert other["ids"] != first["ids"]
 
 
+def test_bias_of_a_language(vedette, smollm2, tmp_path):
+    shared = ["generate", "-m", smollm2, "-p", "The capital of France is", "--no-chat-template", "-n", "8", "--json"]
+    assert re.search("[A-Za-z]", vedette(*shared).json["text"])
+    without = vedette(*shared, "--lang-bias", "en=-inf", "--lang-bias-policy", "strict").json
+    assert without["ids"] and not re.search("[A-Za-z]", without["text"])
+    config = tmp_path / "bias.yaml"
+    config.write_text("en: -inf\npolicy: strict\n")
+    assert vedette(*shared, "--lang-bias-config", str(config)).json["ids"] == without["ids"]
+    config.write_text("en\n")
+    assert vedette(*shared, "--lang-bias-config", str(config)).error_line() == (
+        "vedette: --lang-bias-config: line 1: expected LANGUAGE: BIAS as ja: -10, found 'en'")
+
+
 def test_stop_and_bias(vedette, smollm2):
     shared = ["generate", "-m", smollm2, "-p", "The capital of France is", "--no-chat-template", "-n", "8", "--json"]
     plain = vedette(*shared).json
