@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes a GGUF file of a known model's shape with random weights: speed depends on shapes and formats alone.
 
-    python3 make_random_gguf.py OUT.gguf [--type Q4_0] [--head-type Q8_0] [--layers 28] [--seed 0]
+    python3 make_random_gguf.py OUT.gguf [--type Q4_0] [--head-type Q8_0] [--layers 28] [--seed 0] [--vocabulary full]
 
 Default: the shape of Qwen3-0.6B. Types: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K;
 K-quants are random blocks with small scales, the others quantized normal numbers. The vocabulary is the 256 bytes and
-fillers, so that any text has tokens. Needs gguf and numpy.
+fillers, so that any text has tokens; `--vocabulary full` instead has as many merges as Qwen3's, each making a token of
+its own, and its control tokens. Needs gguf and numpy.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter
 from gguf.quants import quantize
 
 HIDDEN, FEED_FORWARD, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 1024, 3072, 16, 8, 128, 151_936
+MERGES, LONGEST_TOKEN = 151_387, 11
 CONTEXT, ROPE_BASE, EPSILON = 40_960, 1_000_000.0, 1e-6
 # Byte offsets of the float16 scales inside a block of each K-quant.
 SCALE_OFFSETS = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
@@ -39,6 +41,50 @@ def byte_tokens():
     return [chr(byte) if byte in printable else chr(next(shifted)) for byte in range(256)]
 
 
+def random_merges(rng, tokens, count):
+    """Pairs whose joined texts are new tokens, in rank order; texts of letters and spaces are likelier, as in real ones."""
+    tokens, merges = list(tokens), []
+    known = set(tokens)
+    space = "\u0120"  # stands for the byte 0x20
+    letters = [space, *"etaoinshrdlucmfwypvbgkjqxz"]
+    pool = letters * 40 + tokens
+    while len(merges) < count:
+        for left, right, begin in zip(rng.random(4096), rng.random(4096), rng.random(4096)):
+            # Squares favour the older, shorter tokens.
+            a, b = pool[int(left * left * len(pool))], pool[int(right * right * len(pool))]
+            if begin < 0.2:
+                a = space
+            text = a + b
+            if len(merges) == count or len(text) > LONGEST_TOKEN or text in known or space in b:
+                continue
+            known.add(text)
+            pool.append(text)
+            tokens.append(text)
+            merges.append(f"{a} {b}")
+    return tokens, merges
+
+
+def add_full_vocabulary(writer, rng):
+    tokens, merges = random_merges(rng, byte_tokens(), MERGES)
+    control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    fillers = [f"[PAD{i}]" for i in range(len(tokens) + len(control), VOCAB)]
+    writer.add_token_list(tokens + control + fillers)
+    writer.add_token_types([1] * len(tokens) + [3] * len(control) + [5] * len(fillers))
+    writer.add_token_merges(merges)
+    writer.add_eos_token_id(len(tokens) + 2)
+    writer.add_add_bos_token(False)
+
+
+def add_byte_vocabulary(writer):
+    tokens = byte_tokens() + ["he"]
+    fillers = [f"<|filler_{i}|>" for i in range(len(tokens), VOCAB - 1)]
+    writer.add_token_list(tokens + fillers + ["<|end|>"])
+    writer.add_token_types([1] * len(tokens) + [5] * len(fillers) + [3])
+    writer.add_token_merges(["h e"])
+    writer.add_eos_token_id(VOCAB - 1)
+    writer.add_add_bos_token(False)
+
+
 def add_metadata(writer, layers):
     writer.add_name("random weights, shape of Qwen3-0.6B")
     writer.add_block_count(layers)
@@ -51,15 +97,8 @@ def add_metadata(writer, layers):
     writer.add_value_length(HEAD_DIM)
     writer.add_rope_freq_base(ROPE_BASE)
     writer.add_layer_norm_rms_eps(EPSILON)
-    tokens = byte_tokens() + ["he"]
-    fillers = [f"<|filler_{i}|>" for i in range(len(tokens), VOCAB - 1)]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(tokens + fillers + ["<|end|>"])
-    writer.add_token_types([1] * len(tokens) + [5] * len(fillers) + [3])
-    writer.add_token_merges(["h e"])
-    writer.add_eos_token_id(VOCAB - 1)
-    writer.add_add_bos_token(False)
 
 
 def main():
@@ -68,12 +107,17 @@ def main():
     parser.add_argument("--type", default="Q4_0")
     parser.add_argument("--head-type", default="Q8_0", help="type of the tied embedding and head")
     parser.add_argument("--layers", type=int, default=28)
+    parser.add_argument("--vocabulary", choices=["bytes", "full"], default="bytes")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
     rng = np.random.default_rng(args.seed)
     writer = GGUFWriter(args.output, "qwen3")
     add_metadata(writer, args.layers)
+    if args.vocabulary == "full":
+        add_full_vocabulary(writer, np.random.default_rng(args.seed + 1))
+    else:
+        add_byte_vocabulary(writer)
 
     def matrix(name, rows, cols, type_name=args.type):
         writer.add_tensor(name, random_matrix(rng, rows, cols, type_name), raw_dtype=GGMLQuantizationType[type_name])
