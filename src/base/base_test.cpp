@@ -1,8 +1,10 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -107,6 +109,42 @@ TEST(MappedFile, TruncationIsAnErrorNotASignal) {
   std::filesystem::remove(path);
   EXPECT_EQ(MappedFile::open("/nonexistent/x").error().kind, ErrorKind::kNotFound);
   EXPECT_FALSE(MappedFile::open("/tmp").ok());
+}
+
+// Pages of the process's memory that lie under `bytes`.
+size_t pages_present(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(bytes.data()) / page;
+  std::vector<uint64_t> entries(bytes.size() / page);
+  const size_t size = entries.size() * sizeof(uint64_t);
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::pread(map, entries.data(), size, static_cast<off_t>(first * sizeof(uint64_t))),
+            static_cast<ssize_t>(size));
+  ::close(map);
+  return static_cast<size_t>(std::ranges::count_if(entries, [](uint64_t entry) { return (entry >> 63) != 0; }));
+}
+
+TEST(MappedFile, ReleasedPagesLeaveMemoryAndComeBack) {
+  const std::string path = std::filesystem::temp_directory_path() / fmt::format("vedette_released_{}", ::getpid());
+  std::ofstream(path) << std::string(1 << 20, 'x');
+  {
+    const auto file = MappedFile::open(path);
+    ASSERT_TRUE(file.ok());
+    const std::span<const std::byte> bytes = (*file)->bytes();
+    const auto all_read = [&] {
+      return std::ranges::count(bytes, std::byte{'x'}) == static_cast<std::ptrdiff_t>(bytes.size());
+    };
+    EXPECT_TRUE(all_read());
+    EXPECT_GT(pages_present(bytes), 0u);
+    release_mapped_pages(bytes.subspan(1, bytes.size() - 2));
+    EXPECT_EQ(pages_present(bytes), 0u);
+    EXPECT_TRUE(all_read());
+    EXPECT_TRUE((*file)->intact());
+  }
+  std::filesystem::remove(path);
+  const std::vector<std::byte> elsewhere(1 << 20, std::byte{7});
+  release_mapped_pages(elsewhere);
+  EXPECT_EQ(std::ranges::count(elsewhere, std::byte{7}), 1 << 20);
 }
 
 TEST(MappedFile, APipeIsRefusedAtOnce) {

@@ -111,6 +111,20 @@ bool MappedFile::intact() const {
   return slot_ < 0 || !g_regions[static_cast<size_t>(slot_)].faulted.load(std::memory_order_acquire);
 }
 
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const auto first = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t last = first + bytes.size();
+  for (const Region& region : g_regions) {
+    const uintptr_t begin = region.begin.load(std::memory_order_acquire);
+    if (begin == 0 || first < begin || last > region.end.load(std::memory_order_acquire)) continue;
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const uintptr_t from = first & ~(page - 1);
+    madvise(reinterpret_cast<void*>(from), last - from, MADV_DONTNEED);
+    return;
+  }
+}
+
 Result<std::string> read_text_file(const std::string& path, size_t max_bytes) {
   VEDETTE_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();

@@ -143,23 +143,46 @@ int64_t stored_row_bytes(const HostMatrix& matrix) {
   return matrix.cols % kGroup == 0 ? matrix.cols / kGroup * 4 * matrix.bits : 0;
 }
 
-void unpack_group(const HostMatrix& matrix, const std::byte* row, int64_t group, uint8_t* out) {
-  if (matrix.scheme == Scheme::kMlxAffine) return unpack_stream(row + group * 4 * matrix.bits, matrix.bits, out);
-  const SchemeLayout& layout = layout_of(matrix.scheme);
-  const Offsets& at = kOffsets[static_cast<size_t>(matrix.scheme)];
-  if (layout.block == kSuperBlock)
-    return unpack_super_group(matrix.scheme, row + group / 8 * layout.block_bytes, static_cast<int>(group % 8), out);
-  const std::byte* block = row + group * layout.block_bytes;
-  if (matrix.scheme == Scheme::kQ8_0) {
-    for (int i = 0; i < kGroup; ++i) out[i] = u8(block[at.low + i]) ^ 0x80;  // signed + 128
+namespace {
+
+void unpack_q8_0(const std::byte* integers, uint8_t* out) {
+  for (int i = 0; i < kGroup; ++i) out[i] = u8(integers[i]) ^ 0x80;  // signed + 128
+}
+
+void unpack_fifth_bits(const std::byte* bits, uint8_t* out) {
+  uint32_t high;
+  std::memcpy(&high, bits, sizeof high);
+  for (int i = 0; i < kGroup; ++i) out[i] |= static_cast<uint8_t>(((high >> i) & 1) << 4);
+}
+
+}  // namespace
+
+void unpack_groups(const HostMatrix& matrix, const std::byte* row, int64_t group, int64_t count, uint8_t* out) {
+  const int64_t end = group + count;
+  if (matrix.scheme == Scheme::kMlxAffine) {
+    for (int64_t g = group; g < end; ++g, out += kGroup) unpack_stream(row + g * 4 * matrix.bits, matrix.bits, out);
     return;
   }
-  unpack_split_nibbles(block + at.low, out);
-  if (layout.bits == 5) {
-    uint32_t high;
-    std::memcpy(&high, block + at.high, sizeof high);
-    for (int i = 0; i < kGroup; ++i) out[i] |= static_cast<uint8_t>(((high >> i) & 1) << 4);
+  const SchemeLayout& layout = layout_of(matrix.scheme);
+  const int64_t block_bytes = layout.block_bytes;
+  if (layout.block == kSuperBlock) {
+    for (int64_t g = group; g < end; ++g, out += kGroup)
+      unpack_super_group(matrix.scheme, row + g / 8 * block_bytes, static_cast<int>(g % 8), out);
+    return;
   }
+  const Offsets& at = kOffsets[static_cast<size_t>(matrix.scheme)];
+  if (layout.bits == 8) {
+    for (int64_t g = group; g < end; ++g, out += kGroup) unpack_q8_0(row + g * block_bytes + at.low, out);
+    return;
+  }
+  for (int64_t g = group; g < end; ++g, out += kGroup) {
+    unpack_split_nibbles(row + g * block_bytes + at.low, out);
+    if (layout.bits == 5) unpack_fifth_bits(row + g * block_bytes + at.high, out);
+  }
+}
+
+void unpack_group(const HostMatrix& matrix, const std::byte* row, int64_t group, uint8_t* out) {
+  unpack_groups(matrix, row, group, 1, out);
 }
 
 SuperScales super_scales(Scheme scheme, const std::byte* block) {
@@ -188,11 +211,20 @@ SuperScales super_scales(Scheme scheme, const std::byte* block) {
   return out;
 }
 
-bool super_scales_finite(Scheme scheme, const std::byte* block) {
-  constexpr uint16_t kExponent = 0x7c00;
+bool scales_finite(Scheme scheme, const std::byte* row, int64_t cols) {
+  constexpr unsigned kExponent = 0x7c00;
+  const SchemeLayout& layout = layout_of(scheme);
   const Offsets& at = kOffsets[static_cast<size_t>(scheme)];
-  const bool d_finite = (load_u16(block + at.d) & kExponent) != kExponent;
-  return d_finite && (!layout_of(scheme).has_offset || (load_u16(block + at.dmin) & kExponent) != kExponent);
+  const int64_t block_bytes = layout.block_bytes;
+  const int64_t blocks = cols / layout.block;
+  const std::byte* d = row + at.d;
+  const std::byte* dmin = row + (layout.has_offset ? at.dmin : at.d);
+  unsigned infinite = 0;
+  for (int64_t b = 0; b < blocks; ++b, d += block_bytes, dmin += block_bytes) {
+    infinite |= static_cast<unsigned>((load_u16(d) & kExponent) == kExponent);
+    infinite |= static_cast<unsigned>((load_u16(dmin) & kExponent) == kExponent);
+  }
+  return infinite == 0;
 }
 
 float load_element(DType type, const std::byte* data, int64_t index) {

@@ -36,6 +36,8 @@ int64_t stored_row_bytes(const HostMatrix& matrix);
 
 // The unsigned integers of columns [32 * group, 32 * group + 32) of the stored row that starts at `row`.
 void unpack_group(const HostMatrix& matrix, const std::byte* row, int64_t group, uint8_t* out);
+// The same for `count` groups in a row.
+void unpack_groups(const HostMatrix& matrix, const std::byte* row, int64_t group, int64_t count, uint8_t* out);
 
 // A K-quant block's scales: weight = d * scale * (q - zero) - dmin * offset.
 struct SuperScales {
@@ -46,8 +48,8 @@ struct SuperScales {
 };
 SuperScales super_scales(Scheme scheme, const std::byte* block);
 
-// Whether d and dmin are finite numbers.
-bool super_scales_finite(Scheme scheme, const std::byte* block);
+// Whether every d and dmin of a stored row of a GGUF scheme is a finite number.
+bool scales_finite(Scheme scheme, const std::byte* row, int64_t cols);
 
 // Scale and offset of the run of columns with index `index` (column / step), as float32.
 struct StepScale {

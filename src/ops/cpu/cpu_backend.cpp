@@ -14,6 +14,7 @@
 #include "ops/cpu/pool.h"
 #include "ops/cpu/program.h"
 #include "ops/cpu/program_stages.h"
+#include "ops/cpu/weight_memory.h"
 
 namespace vedette::ops::cpu {
 namespace {
@@ -133,6 +134,7 @@ class CpuBackend final : public Backend {
   const Kernels* kernels_;
   Pool pool_;
   MemoryUse memory_;
+  WeightMemory weight_memory_;
   std::vector<PackedMatrixPtr> matrices_;
   std::vector<std::vector<float>> vectors_;
   std::vector<TensorState> tensors_;
@@ -172,7 +174,7 @@ Error no_memory(const char* what, int64_t bytes) {
 }
 
 Result<Matrix> CpuBackend::load_matrix(const HostMatrix& matrix) {
-  VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack));
+  VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack, {&pool_, &weight_memory_}));
   const auto scratch = static_cast<int64_t>(matmul_scratch_bytes(*packed));
   if (!grow(matmul_scratch_, matmul_scratch_stride_, scratch, pool_.threads(), memory_.activation_bytes)) {
     return no_memory("product scratch", scratch * pool_.threads());

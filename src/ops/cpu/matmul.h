@@ -33,10 +33,19 @@ struct PackedMatrixDeleter {
 };
 using PackedMatrixPtr = std::unique_ptr<PackedMatrix, PackedMatrixDeleter>;
 
+// What packing may use; the bytes it makes are the same with and without.
+class Pool;
+class WeightMemory;
+struct PackResources {
+  Pool* pool = nullptr;            // null: the calling thread packs
+  WeightMemory* memory = nullptr;  // must outlive the matrix; null: the matrix has memory of its own
+};
+
 // Re-packs (repack) or wraps in place (!repack: the same results from the stored layout, slower; row-mapped and
 // transposed matrices are always re-packed). Errors: kCorruptFile (a size that contradicts the shape, NaN or infinite
 // scales), kUnsupported (bits or group out of range, cols that do not fit the scheme's blocks), each naming the tensor.
-Result<PackedMatrixPtr> pack_matrix(const HostMatrix& matrix, bool repack);
+// Stored pages of a mapped file are released once they are re-packed.
+Result<PackedMatrixPtr> pack_matrix(const HostMatrix& matrix, bool repack, const PackResources& resources = {});
 
 int64_t packed_rows(const PackedMatrix& matrix);
 int64_t packed_cols(const PackedMatrix& matrix);

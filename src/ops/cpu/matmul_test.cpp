@@ -12,6 +12,9 @@
 #include "base/property_test.h"
 #include "ops/cpu/matmul_kernels.h"
 #include "ops/cpu/matmul_reference.h"
+#include "ops/cpu/pack.h"
+#include "ops/cpu/pool.h"
+#include "ops/cpu/weight_memory.h"
 
 namespace vedette::ops::cpu {
 namespace {
@@ -278,6 +281,36 @@ TEST(PackMatrix, RowMapAndTransposition) {
       EXPECT_TRUE(same_bits(want, run(kernels, Compute::kF32, *packed, values, rows, nullptr, 2, 1)));
     }
   }
+}
+
+// Many chunks of work, some of which end within a tile.
+TEST(PackMatrix, PacksTheSameBytesOnAPool) {
+  Pool pool(4);
+  WeightMemory memory;
+  for (const MatrixKind& kind : reference::all_kinds()) {
+    const StoredMatrix stored = reference::random_matrix(kind, 3001, 1024, 43);
+    const auto alone = pack_matrix(stored.view, true);
+    const auto pooled = pack_matrix(stored.view, true, {&pool, &memory});
+    ASSERT_TRUE(alone.ok() && pooled.ok()) << reference::name_of(kind);
+    ASSERT_EQ(packed_owned_bytes(**alone), packed_owned_bytes(**pooled));
+    const auto bytes = static_cast<size_t>(packed_owned_bytes(**alone));
+    EXPECT_EQ(std::memcmp((*alone)->planes, (*pooled)->planes, bytes), 0) << reference::name_of(kind);
+  }
+}
+
+TEST(PackMatrix, ADamagedScaleIsNamedByTheFirstRowOnAPoolToo) {
+  Pool pool(4);
+  WeightMemory memory;
+  StoredMatrix stored = reference::random_matrix({Scheme::kQ8_0}, 3001, 1024, 44);
+  const size_t row = stored.data.size() / 3001;
+  for (const size_t damaged : {1234, 2500}) {
+    stored.data[damaged * row + 34] = std::byte{0};
+    stored.data[damaged * row + 35] = std::byte{0x7c};
+  }
+  stored.view.data = stored.data;
+  const auto packed = pack_matrix(stored.view, true, {&pool, &memory});
+  ASSERT_FALSE(packed.ok());
+  EXPECT_NE(packed.error().message.find("row 1234 "), std::string::npos) << packed.error().message;
 }
 
 TEST(PackMatrix, OwnedBytesStayNearTheStoredBytes) {

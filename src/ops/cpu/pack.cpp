@@ -71,14 +71,18 @@ void pack_integers(const PackedMatrix& matrix, const HostMatrix& source, int64_t
   const int64_t stride = stored_row_bytes(source);
   const std::byte* rows[kTileRows];
   for (int r = 0; r < valid; ++r) rows[r] = source.data.data() + stored_row(source, first_row + r) * stride;
+  // A few groups of each row at once, so that every row is read in runs.
+  constexpr int64_t kRun = 8;
+  alignas(64) uint8_t integers[kTileRows][kRun * kGroup] = {};
   alignas(64) Unpacked unpacked = {};
-  for (int64_t g = 0; g < matrix.groups; ++g) {
-    for (int r = 0; r < valid; ++r) {
-      uint8_t integers[kGroup];
-      unpack_group(source, rows[r], g, integers);
-      for (int j = 0; j < kSteps; ++j) std::memcpy(&unpacked[j][4 * r], integers + 4 * j, 4);
+  for (int64_t first = 0; first < matrix.groups; first += kRun) {
+    const int64_t count = matrix.groups - first < kRun ? matrix.groups - first : kRun;
+    for (int r = 0; r < valid; ++r) unpack_groups(source, rows[r], first, count, integers[r]);
+    for (int64_t g = 0; g < count; ++g) {
+      for (int r = 0; r < valid; ++r)
+        for (int j = 0; j < kSteps; ++j) std::memcpy(&unpacked[j][4 * r], integers[r] + g * kGroup + 4 * j, 4);
+      put_planes(unpacked, matrix.bits, reinterpret_cast<uint8_t*>(planes) + (first + g) * kLine * matrix.bits);
     }
-    put_planes(unpacked, matrix.bits, reinterpret_cast<uint8_t*>(planes) + g * kLine * matrix.bits);
   }
 }
 

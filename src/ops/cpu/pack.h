@@ -67,7 +67,8 @@ struct PackedMatrix {
   DType side = DType::kF16;                 // of plain scales
   int group_shift = 0;                      // weight group = 32 << group_shift columns; plain scales
   size_t plane_bytes = 0, scale_bytes = 0;  // per tile
-  // Repacked: planes of every tile, then scales of every tile. In place: the stored matrix.
+  // Repacked: planes of every tile, then scales of every tile; in a WeightMemory, or in memory of their own.
+  // In place: the stored matrix.
   std::unique_ptr<std::byte[], FreeDeleter> owned;
   const std::byte* planes = nullptr;
   const std::byte* scales = nullptr;

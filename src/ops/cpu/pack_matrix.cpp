@@ -1,19 +1,22 @@
 // Checks a stored matrix against its description, then packs it or wraps it in place.
-#include <sys/mman.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <optional>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "ops/cpu/pack.h"
+#include "ops/cpu/pool.h"
+#include "ops/cpu/weight_memory.h"
 
 namespace vedette::ops::cpu {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
+// Stored bytes of a chunk of work: small enough to share well, large enough that releasing them costs little.
+constexpr int64_t kChunkBytes = int64_t{512} << 10;
 
 KernelKind plain_kind(int bits) {
   switch (bits) {
@@ -134,20 +137,7 @@ bool row_scales_finite(const HostMatrix& m, int64_t row) {
     }
     return true;
   }
-  const SchemeLayout& layout = layout_of(m.scheme);
-  const int64_t steps = layout.block / layout.step;
-  if (layout.form == ScaleForm::kPlain) {
-    for (int64_t i = 0; i < m.cols / layout.step; ++i) {
-      const StepScale scale = step_scale(m, row, i);
-      if (!std::isfinite(scale.scale) || !std::isfinite(scale.offset)) return false;
-    }
-    return true;
-  }
-  const std::byte* block = m.data.data() + row * stored_row_bytes(m);
-  for (int64_t b = 0; b < m.cols / layout.step / steps; ++b, block += layout.block_bytes) {
-    if (!super_scales_finite(m.scheme, block)) return false;
-  }
-  return true;
+  return scales_finite(m.scheme, m.data.data() + row * stored_row_bytes(m), m.cols);
 }
 
 Status check_scales(const HostMatrix& m, int64_t row_begin, int64_t row_end) {
@@ -190,15 +180,47 @@ void describe(const HostMatrix& m, PackedMatrix& out) {
     out.scale_bytes = static_cast<size_t>(m.cols / kSuperBlock) * super_scale_bytes(out.form, out.has_offset, out.step);
 }
 
-// Zeroed, aligned to a cache line; to huge pages where that pays.
+// Zeroed, aligned to a cache line.
 std::byte* allocate(size_t bytes) {
-  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
-  const size_t size = round_up<size_t>(std::max<size_t>(bytes, 1), alignment == kHugePage ? 4096 : 64);
-  void* data = nullptr;
-  if (posix_memalign(&data, alignment, size) != 0) return nullptr;
-  if (alignment == kHugePage) madvise(data, size, MADV_HUGEPAGE);
-  std::memset(data, 0, size);
+  const size_t size = round_up<size_t>(std::max<size_t>(bytes, 1), 64);
+  void* const data = std::aligned_alloc(64, size);
+  if (data != nullptr) std::memset(data, 0, size);
   return static_cast<std::byte*>(data);
+}
+
+// Tiles are packed by whoever takes them; a tile's bytes depend on nothing else.
+struct PackJob {
+  const PackedMatrix* matrix = nullptr;
+  const HostMatrix* source = nullptr;
+  std::byte* planes = nullptr;
+  std::byte* scales = nullptr;
+  int64_t chunk_tiles = 1;
+  std::atomic<bool>* damaged = nullptr;
+
+  int64_t n_chunks() const { return ceil_div(matrix->tiles, chunk_tiles); }
+};
+
+// The stored bytes of rows [first, end), where they lie together.
+std::span<const std::byte> rows_of(const HostMatrix& source, int64_t first, int64_t end) {
+  if (!source.row_map.empty() || source.transposed) return {};
+  const auto row = static_cast<size_t>(stored_row_bytes(source));
+  return source.data.subspan(static_cast<size_t>(first) * row, static_cast<size_t>(end - first) * row);
+}
+
+void pack_chunk(const void* arguments, int64_t chunk, int /*thread*/) {
+  const PackJob& job = *static_cast<const PackJob*>(arguments);
+  const HostMatrix& source = *job.source;
+  const int64_t begin = chunk * job.chunk_tiles;
+  const int64_t end = std::min(begin + job.chunk_tiles, job.matrix->tiles);
+  const int64_t last_row = std::min(end * kTileRows, source.rows);
+  if (!check_scales(source, begin * kTileRows, last_row).ok()) job.damaged->store(true, std::memory_order_relaxed);
+  for (int64_t tile = begin; tile < end; ++tile) {
+    const auto t = static_cast<size_t>(tile);
+    pack_tile(*job.matrix, source, tile, job.planes + t * job.matrix->plane_bytes,
+              job.scales + t * job.matrix->scale_bytes);
+  }
+  // Stored and packed weights together must not take twice the memory.
+  release_mapped_pages(rows_of(source, begin * kTileRows, last_row));
 }
 
 }  // namespace
@@ -207,7 +229,7 @@ void PackedMatrixDeleter::operator()(PackedMatrix* matrix) const {
   delete matrix;
 }
 
-Result<PackedMatrixPtr> pack_matrix(const HostMatrix& source, bool repack) {
+Result<PackedMatrixPtr> pack_matrix(const HostMatrix& source, bool repack, const PackResources& resources) {
   VEDETTE_RETURN_IF_ERROR(check_shape(source));
   PackedMatrixPtr matrix(new PackedMatrix);
   describe(source, *matrix);
@@ -220,20 +242,31 @@ Result<PackedMatrixPtr> pack_matrix(const HostMatrix& source, bool repack) {
   const auto planes = product(matrix->tiles, static_cast<int64_t>(matrix->plane_bytes), 1);
   const auto scales = product(matrix->tiles, static_cast<int64_t>(matrix->scale_bytes), 1);
   const auto total = planes && scales ? checked_add(*planes, *scales) : std::nullopt;
-  if (total) matrix->owned.reset(allocate(static_cast<size_t>(*total)));
-  if (!matrix->owned)
+  std::byte* data = nullptr;
+  if (total && resources.memory != nullptr) {
+    data = resources.memory->allocate(static_cast<size_t>(*total));
+  } else if (total) {
+    data = allocate(static_cast<size_t>(*total));
+    matrix->owned.reset(data);
+  }
+  if (data == nullptr)
     return out_of_budget(source.name,
                          "tensor '{}': shape [{}, {}] {}: not enough memory to re-pack it; try --repack off",
                          source.name, source.rows, source.cols, to_string(source.scheme));
-  matrix->planes = matrix->owned.get();
-  matrix->scales = matrix->owned.get() + *planes;
-  for (int64_t tile = 0; tile < matrix->tiles; ++tile) {
-    const int64_t first = tile * kTileRows;
-    VEDETTE_RETURN_IF_ERROR(check_scales(source, first, std::min<int64_t>(first + kTileRows, source.rows)));
-    const auto t = static_cast<size_t>(tile);
-    pack_tile(*matrix, source, tile, matrix->owned.get() + t * matrix->plane_bytes,
-              matrix->owned.get() + static_cast<size_t>(*planes) + t * matrix->scale_bytes);
-  }
+  matrix->planes = data;
+  matrix->scales = data + *planes;
+  std::atomic<bool> damaged = false;
+  const auto tile_bytes = static_cast<int64_t>(matrix->plane_bytes + matrix->scale_bytes);
+  const PackJob job{matrix.get(), &source, data, data + *planes, std::max<int64_t>(1, kChunkBytes / tile_bytes),
+                    &damaged};
+  const Operation operation{pack_chunk, &job, job.n_chunks()};
+  if (resources.pool != nullptr && operation.n_chunks > 1)
+    resources.pool->execute({&operation, 1});
+  else
+    for (int64_t chunk = 0; chunk < operation.n_chunks; ++chunk) pack_chunk(&job, chunk, 0);
+  // Again for the first damaged row, which the message names.
+  if (damaged) VEDETTE_RETURN_IF_ERROR(check_scales(source, 0, source.rows));
+  for (const auto part : {source.data, source.scales, source.biases}) release_mapped_pages(part);
   return matrix;
 }
 
