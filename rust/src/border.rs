@@ -69,27 +69,48 @@ pub struct VtTexts {
     count: usize,
 }
 
+/// Texts laid end to end, each checked to lie inside the buffer and to be UTF-8.
+pub struct Texts<'a> {
+    text: &'a str,
+    ends: &'a [u32],
+}
+
+impl<'a> Texts<'a> {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Of all texts together.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a str> {
+        let text = self.text;
+        let mut start = 0usize;
+        self.ends.iter().map(move |&end| &text[std::mem::replace(&mut start, end as usize)..end as usize])
+    }
+}
+
 impl VtTexts {
-    /// The texts, each checked to lie inside the buffer and to be UTF-8.
-    ///
     /// # Safety
-    /// The pointers hold `size` bytes and `count` ends.
-    pub unsafe fn to_strings(&self) -> Result<Vec<String>, Failure> {
+    /// The pointers hold `size` bytes and `count` ends for as long as the result is used.
+    pub unsafe fn read<'a>(&self) -> Result<Texts<'a>, Failure> {
         let bytes = borrow(self.bytes, self.size);
         let ends = borrow(self.ends, self.count);
-        let mut out = Vec::with_capacity(ends.len());
+        let valid = std::str::from_utf8(bytes);
         let mut start = 0usize;
         for (index, &end) in ends.iter().enumerate() {
             let end = end as usize;
-            let text = bytes
-                .get(start..end)
-                .ok_or_else(|| Failure::invalid(format!("text {index} ends at {end} outside the buffer")))?;
-            let text = std::str::from_utf8(text)
-                .map_err(|_| Failure::invalid(format!("token or merge {index} is not valid UTF-8")))?;
-            out.push(text.to_string());
+            if end < start || end > bytes.len() {
+                return Err(Failure::invalid(format!("text {index} ends at {end} outside the buffer")));
+            }
+            if !valid.is_ok_and(|text| text.is_char_boundary(end)) && std::str::from_utf8(&bytes[start..end]).is_err() {
+                return Err(Failure::invalid(format!("token or merge {index} is not valid UTF-8")));
+            }
             start = end;
         }
-        Ok(out)
+        Ok(Texts { text: std::str::from_utf8(&bytes[..start])?, ends })
     }
 }
 

@@ -1,10 +1,9 @@
-//! Byte-pair vocabularies given as lists (GGUF): splitting a text into pieces, and the crate's merging of each.
+//! Byte-pair vocabularies given as lists (GGUF): splitting a text into pieces, and the merging of each.
 
-use crate::border::Failure;
-use ahash::AHashMap;
+use crate::border::{Failure, Texts};
+use crate::merging::{ByteMerges, MergeOptions, MergeScratch};
+use crate::word_table::WordTable;
 use onig::{MatchParam, Regex, Region, SearchOptions};
-use tokenizers::models::bpe::BPE;
-use tokenizers::Model;
 
 /// How a text is cut further; a step applies to each piece of the step before.
 pub enum Split {
@@ -24,46 +23,34 @@ pub struct Rules {
 }
 
 pub struct BytePairs {
-    model: BPE,
+    model: ByteMerges,
     rules: Rules,
 }
 
 type Piece = (usize, usize);
 
 impl BytePairs {
-    pub fn new(tokens: Vec<String>, merges: Vec<String>, rules: Rules) -> Result<BytePairs, Failure> {
-        let mut vocabulary = AHashMap::with_capacity(tokens.len());
-        for (id, token) in tokens.into_iter().enumerate() {
-            vocabulary.insert(token, id as u32);
+    pub fn new(tokens: Texts, merges: Texts, rules: Rules) -> Result<BytePairs, Failure> {
+        let mut words = WordTable::new();
+        words.reserve(tokens.len(), tokens.bytes());
+        for (id, token) in tokens.iter().enumerate() {
+            words.insert(token, id as u32)?;
         }
-        let mut pairs = Vec::with_capacity(merges.len());
-        for (rank, merge) in merges.iter().enumerate() {
+        words.finish()?;
+        let pairs = merges.iter().enumerate().map(|(rank, merge)| {
             // A token may itself begin with a space, so the separator is looked for after the first character.
             let start = merge.chars().next().map_or(0, char::len_utf8);
             let at = merge[start..].find(' ').map(|at| at + start).ok_or_else(|| {
                 Failure::invalid(format!("merge {rank} '{merge}' is not two tokens joined by a space"))
             })?;
-            let (left, right) = (&merge[..at], &merge[at + 1..]);
-            for part in [left, right] {
-                if !vocabulary.contains_key(part) {
-                    return Err(Failure::invalid(format!(
-                        "merge {rank} '{merge}' names '{part}', which is no token of the vocabulary"
-                    )));
-                }
-            }
-            let whole = format!("{left}{right}");
-            if !vocabulary.contains_key(&whole) {
-                return Err(Failure::invalid(format!(
-                    "merge {rank} '{merge}' makes '{whole}', which is no token of the vocabulary"
-                )));
-            }
-            pairs.push((left.to_string(), right.to_string()));
-        }
-        let model = BPE::builder()
-            .vocab_and_merges(vocabulary, pairs)
-            .ignore_merges(rules.ignore_merges)
-            .byte_fallback(!rules.byte_level)
-            .build()?;
+            Ok((&merge[..at], &merge[at + 1..]))
+        });
+        let options = MergeOptions {
+            byte_fallback: !rules.byte_level,
+            ignore_merges: rules.ignore_merges,
+            ..MergeOptions::default()
+        };
+        let model = ByteMerges::new(words, pairs, options)?;
         Ok(BytePairs { model, rules })
     }
 
@@ -82,13 +69,14 @@ impl BytePairs {
         }
         let mut ids = Vec::with_capacity(pieces.len() * 2);
         let mut spelled = String::new();
+        let mut scratch = MergeScratch::default();
         for (start, end) in pieces {
             let mut piece = &text[start..end];
             if piece.is_empty() {
                 continue;
             }
             if self.rules.whole_newlines && piece.bytes().all(|b| b == b'\n') {
-                if let Some(id) = self.model.token_to_id(piece) {
+                if let Some(id) = self.model.words.id(piece) {
                     ids.push(id);
                     continue;
                 }
@@ -98,7 +86,7 @@ impl BytePairs {
                 spelled.extend(piece.bytes().map(byte_char));
                 piece = &spelled;
             }
-            ids.extend(self.model.tokenize(piece)?.iter().map(|token| token.id));
+            self.model.tokenize(piece, &mut scratch, |id, _| ids.push(id))?;
         }
         Ok(ids)
     }

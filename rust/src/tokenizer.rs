@@ -1,7 +1,8 @@
 //! One tokenizer object behind the border, whatever its vocabulary came from.
 
-use crate::border::{borrow, borrow_str, guard, Failure, VtBytes, VtIds, VtTexts};
+use crate::border::{borrow, borrow_str, guard, Failure, Texts, VtBytes, VtIds, VtTexts};
 use crate::bpe::{BytePairs, Rules, Split};
+use crate::file_model::{FileModel, FileTokenizer};
 use crate::tokenizer_file;
 use ahash::AHashMap;
 use serde_json::{json, Value};
@@ -11,9 +12,6 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{AddedToken, Tokenizer};
 
-/// Ids above this are taken for a damaged file, since tables are made by id.
-const MAX_ID: u32 = 1 << 24;
-
 pub struct VtTokenizer {
     encoder: Encoder,
 }
@@ -21,8 +19,8 @@ pub struct VtTokenizer {
 enum Encoder {
     /// `literal` reads special tokens in a text as plain text; made when first asked for.
     Json {
-        tokenizer: Box<Tokenizer>,
-        literal: OnceLock<Box<Tokenizer>>,
+        tokenizer: Box<FileTokenizer>,
+        literal: OnceLock<Box<FileTokenizer>>,
         size: u32,
     },
     BytePairs(Box<BytePairs>),
@@ -37,7 +35,7 @@ impl VtTokenizer {
 
     fn read_json(json: &[u8], extra: &str) -> Result<VtTokenizer, Failure> {
         let head = tokenizer_file::read(json)?;
-        let mut tokenizer: Tokenizer = serde_json::from_slice(json)?;
+        let mut tokenizer: FileTokenizer = serde_json::from_slice(json)?;
         // Limits that training scripts left in the file are no part of the vocabulary.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None)?;
@@ -45,21 +43,19 @@ impl VtTokenizer {
         if !extra.is_empty() {
             add_missing(&mut tokenizer, extra)?;
         }
-        let vocabulary = tokenizer.get_vocab(true);
-        let size = vocabulary.values().max().map_or(0, |id| id.saturating_add(1));
-        if size > MAX_ID {
-            return Err(Failure::invalid(format!("token id {} is above {MAX_ID}", size - 1)));
-        }
-        tokenizer_file::check_distinct(&vocabulary, size)?;
+        let size = match tokenizer.get_model() {
+            FileModel::Merges(merges) => tokenizer_file::check_added(&tokenizer, merges.words.id_end())?,
+            FileModel::Crate(_) => tokenizer_file::check_distinct(&tokenizer.get_vocab(true))?,
+        };
         // Some contradictions of the parts show only in use.
         tokenizer.encode_fast("", true)?;
         Ok(VtTokenizer { encoder: Encoder::Json { tokenizer: Box::new(tokenizer), literal: OnceLock::new(), size } })
     }
 
-    fn from_wordpiece(tokens: Vec<String>, unknown: &str) -> Result<VtTokenizer, Failure> {
+    fn from_wordpiece(tokens: Texts, unknown: &str) -> Result<VtTokenizer, Failure> {
         let mut vocabulary = AHashMap::with_capacity(tokens.len());
-        for (id, token) in tokens.into_iter().enumerate() {
-            vocabulary.insert(token, id as u32);
+        for (id, token) in tokens.iter().enumerate() {
+            vocabulary.insert(token.to_string(), id as u32);
         }
         let model = WordPiece::builder().vocab(vocabulary).unk_token(unknown.to_string()).build()?;
         let mut tokenizer = Tokenizer::new(model);
@@ -87,7 +83,7 @@ impl VtTokenizer {
         }
     }
 
-    fn json(&self) -> Result<(&Tokenizer, u32), Failure> {
+    fn json(&self) -> Result<(&FileTokenizer, u32), Failure> {
         match &self.encoder {
             Encoder::Json { tokenizer, size, .. } => Ok((tokenizer, *size)),
             _ => Err(Failure::invalid("only a tokenizer from JSON can be asked for its tokens")),
@@ -102,12 +98,7 @@ impl VtTokenizer {
             .into_iter()
             .map(|(id, token)| json!({"id": id, "content": token.content, "special": token.special}))
             .collect();
-        let model = match tokenizer.get_model() {
-            tokenizers::ModelWrapper::BPE(_) => "BPE",
-            tokenizers::ModelWrapper::WordPiece(_) => "WordPiece",
-            tokenizers::ModelWrapper::WordLevel(_) => "WordLevel",
-            tokenizers::ModelWrapper::Unigram(_) => "Unigram",
-        };
+        let model = tokenizer.get_model().name();
         let decoder = serde_json::to_value(tokenizer.get_decoder())?;
         Ok(json!({"size": size, "model": model, "decoder": decoder, "added_tokens": added}).to_string().into_bytes())
     }
@@ -126,7 +117,7 @@ impl VtTokenizer {
     }
 }
 
-fn add_missing(tokenizer: &mut Tokenizer, extra: &str) -> Result<(), Failure> {
+fn add_missing(tokenizer: &mut FileTokenizer, extra: &str) -> Result<(), Failure> {
     let listed: Vec<Value> = serde_json::from_str(extra)?;
     for entry in listed {
         let id = entry.get("id").and_then(Value::as_u64);
@@ -221,7 +212,7 @@ pub unsafe extern "C" fn vt_tokenizer_from_bpe(
     guard(
         error,
         || {
-            let pairs = BytePairs::new(tokens.to_strings()?, merges.to_strings()?, read_rules(&*rules)?)?;
+            let pairs = BytePairs::new(tokens.read()?, merges.read()?, read_rules(&*rules)?)?;
             Ok(VtTokenizer { encoder: Encoder::BytePairs(Box::new(pairs)) })
         },
         |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
@@ -238,7 +229,7 @@ pub unsafe extern "C" fn vt_tokenizer_from_wordpiece(
 ) -> i32 {
     guard(
         error,
-        || VtTokenizer::from_wordpiece(tokens.to_strings()?, borrow_str(unknown, unknown_size)?),
+        || VtTokenizer::from_wordpiece(tokens.read()?, borrow_str(unknown, unknown_size)?),
         |tokenizer| out.write(Box::into_raw(Box::new(tokenizer))),
     )
 }

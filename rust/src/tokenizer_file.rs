@@ -1,10 +1,12 @@
 //! What a tokenizer.json may not hold, found before the library takes its fields on trust.
 
 use crate::border::Failure;
+use crate::file_model::FileTokenizer;
+use crate::word_table::{one_id, MAX_ID};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
-use tokenizers::Tokenizer;
+use tokenizers::Model;
 
 /// Bytes that one byte of text may become by a normalizer's or decoder's replacements.
 const MAX_GROWTH: usize = 64;
@@ -16,7 +18,7 @@ struct Added {
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct ModelHead {
     dropout: Option<f64>,
 }
 
@@ -27,7 +29,7 @@ pub struct Head {
     added_tokens: Vec<Added>,
     normalizer: Option<Value>,
     decoder: Option<Value>,
-    model: Option<Model>,
+    model: Option<ModelHead>,
 }
 
 pub fn read(json: &[u8]) -> Result<Head, Failure> {
@@ -48,7 +50,7 @@ pub fn read(json: &[u8]) -> Result<Head, Failure> {
 
 impl Head {
     /// The library numbers added tokens in order, whatever ids the file gives them.
-    pub fn check_ids(&self, tokenizer: &Tokenizer) -> Result<(), Failure> {
+    pub fn check_ids(&self, tokenizer: &FileTokenizer) -> Result<(), Failure> {
         for added in self.added_tokens.iter().filter(|added| !added.content.is_empty()) {
             match tokenizer.token_to_id(&added.content) {
                 Some(id) if u64::from(id) == added.id => {}
@@ -68,19 +70,35 @@ impl Head {
     }
 }
 
-/// Two words with one id could not be told apart.
-pub fn check_distinct(vocabulary: &HashMap<String, u32>, size: u32) -> Result<(), Failure> {
+/// Two words with one id could not be told apart. Returns the largest id plus one.
+pub fn check_distinct(vocabulary: &HashMap<String, u32>) -> Result<u32, Failure> {
+    let size = end_of_ids(vocabulary.values().copied())?;
     let mut words: Vec<Option<&str>> = vec![None; size as usize];
     for (word, id) in vocabulary {
         if let Some(other) = words[*id as usize].replace(word) {
-            let (first, second) = if other < word.as_str() { (other, word.as_str()) } else { (word.as_str(), other) };
-            return Err(Failure::invalid(format!(
-                "vocabulary: expected one word for each id, found '{first}' and '{second}' for id {id}; \
-                 take a fresh copy of the file"
-            )));
+            return Err(one_id(word, other, *id));
         }
     }
-    Ok(())
+    Ok(size)
+}
+
+/// The same where the model's own words, with ids below `model_end`, are known to be distinct.
+pub fn check_added(tokenizer: &FileTokenizer, model_end: u32) -> Result<u32, Failure> {
+    let added = tokenizer.get_added_tokens_decoder();
+    for (id, token) in &added {
+        if let Some(word) = tokenizer.get_model().id_to_token(*id).filter(|word| *word != token.content) {
+            return Err(one_id(&word, &token.content, *id));
+        }
+    }
+    Ok(end_of_ids(added.into_keys())?.max(model_end))
+}
+
+fn end_of_ids(ids: impl Iterator<Item = u32>) -> Result<u32, Failure> {
+    match ids.max() {
+        None => Ok(0),
+        Some(id) if id >= MAX_ID => Err(Failure::invalid(format!("token id {id} is above {MAX_ID}"))),
+        Some(id) => Ok(id + 1),
+    }
 }
 
 /// How far a chain of replacements can blow up a text. A step multiplies the bound if it can match what an earlier one
