@@ -55,7 +55,6 @@ server::GenerateJob make_job(const TalkSettings& settings, const server::ServedM
   job.stop = settings.stop;
   job.ignore_eos = settings.ignore_eos;
   job.split_message = !settings.raw;
-  job.keep_cancelled = true;
   return job;
 }
 
@@ -169,7 +168,7 @@ Result<Reply> Talk::reply(server::JobPrompt prompt, const PartSink& on_part) {
     if (const int64_t count = interrupts_.take(); count > 0) {
       reply.quit = reply.interrupted || count > 1;
       reply.interrupted = true;
-      run->cancel();
+      run->stop();
       if (reply.quit) return reply;
     }
     if (!told) continue;
@@ -181,7 +180,7 @@ Result<Reply> Talk::reply(server::JobPrompt prompt, const PartSink& on_part) {
     }
     for (const text::MessagePart& part : std::get<server::JobEvent>(*told).parts) {
       if (Status output = on_part(part); !output.ok()) {
-        run->cancel();
+        run->stop();
         return std::move(output).error();
       }
     }

@@ -2,43 +2,21 @@
 
 #include "base/error.h"
 #include "server/fields.h"
+#include "server/text_parts.h"
 
 namespace vedette::server {
 namespace {
 
 constexpr size_t kMostMessages = 100'000;
 
-// Text of a content: a string, or a list of text parts.
+constexpr std::string_view kTextTypes[] = {"text", "input_text", "output_text", "refusal"};
+
 Result<std::optional<std::string>> read_content(const Fields& fields) {
-  using Text = std::optional<std::string>;
   const Json* content = fields.get("content");
-  if (content == nullptr) return Text();
-  if (content->is_string()) return Text(content->as_string());
-  if (!content->is_array()) return fields.wrong("content", "a string or a list of parts");
-  std::string text;
-  bool first = true;
-  for (size_t i = 0; i < content->as_array().size(); ++i) {
-    const Json& part = content->as_array()[i];
-    const std::string path = fmt::format("{}[{}]", fields.path("content"), i);
-    if (part.is_string()) {
-      text += (first ? "" : "\n") + part.as_string();
-      first = false;
-      continue;
-    }
-    if (!part.is_object()) return wrong_value(path, "an object", &part);
-    const Fields inner(part, path + ".");
-    VEDETTE_ASSIGN_OR_RETURN(auto type, inner.string("type"));
-    if (!type) return inner.wrong("type", "a string");
-    const bool refusal = *type == "refusal";
-    if (*type != "text" && *type != "input_text" && *type != "output_text" && !refusal)
-      return invalid_request(path, "{}: this model takes text alone, found a part of type '{}'; leave it out", path,
-                             type->substr(0, 60));
-    VEDETTE_ASSIGN_OR_RETURN(auto piece, inner.string(refusal ? "refusal" : "text"));
-    if (!piece) return inner.wrong(refusal ? "refusal" : "text", "a string");
-    text += (first ? "" : "\n") + *piece;
-    first = false;
-  }
-  return Text(std::move(text));
+  if (content == nullptr) return std::optional<std::string>();
+  VEDETTE_ASSIGN_OR_RETURN(std::string text,
+                           read_text(*content, fields.path("content"), {kTextTypes, /*bare_strings=*/true}));
+  return std::optional<std::string>(std::move(text));
 }
 
 Result<Json> read_calls(const Json& calls, const std::string& path) {

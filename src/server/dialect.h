@@ -44,6 +44,11 @@ class AnswerWriter {
   virtual void fail(const Error& error, std::string& out) = 0;  // after headers
   virtual void keep_alive(std::string& out) = 0;                // while nothing else is sent
 
+  // The id by which a client may cancel the answer while it is made; "": none.
+  virtual std::string answer_id(const JobStart& start) const {
+    (void)start;
+    return "";
+  }
   // An answer was completed, streamed or not (the Responses dialect stores it).
   virtual void completed(const JobStart& start, const JobAnswer& answer) {
     (void)start;
@@ -85,12 +90,7 @@ void note_unknown_fields(const Json& body, std::span<const std::string_view> kno
 // The names read_sampling_fields reads.
 std::span<const std::string_view> sampling_field_names();
 
-// Tools of one request; longer lists are errors.
-inline constexpr size_t kMostTools = 512;
 // Entries of an object that is passed on as it is (template variables, extra_body).
 inline constexpr size_t kMostPassedOn = 1024;
-
-// Function tools of OpenAI's form ({"type":"function","function":{...}}); tool types of others are named in `skipped`.
-Status read_openai_tools(const Json& tools, std::vector<text::ToolSpec>& out, std::vector<std::string>& skipped);
 
 }  // namespace vedette::server

@@ -30,6 +30,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
         run_(std::move(run)),
         stream_(stream),
         scope_(std::move(scope)),
+        id_(writer_->answer_id(run_->info())),
         number_(core.events->next_request()) {
     if (const std::string* id = request_.header("x-conversation-id"); id != nullptr && stream_ && !id->empty())
       conversation_ = *id;
@@ -77,6 +78,17 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
   }
 
   void abort(const Error& error) override { run_->fail(error); }
+
+  bool cancel(const std::string& scope, const std::string& id, Told told) override {
+    if (id_.empty() || id != id_ || scope != scope_) return false;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ended_) return false;
+      cancelled_by_.push_back(std::move(told));
+    }
+    run_->stop();
+    return true;
+  }
 
  private:
   static HeaderList headers() { return {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}; }
@@ -127,6 +139,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
     } else {
       send_json(writer_->body(run_->info(), answer), 200, {}, responder_);
     }
+    for (const Told& told : cancelled_by_) told(writer_->body(run_->info(), answer));
   }
 
   void failed(const Error& error) {
@@ -142,6 +155,7 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
     } else {
       send_error(&dialect_, error, request_, responder_, {});
     }
+    for (const Told& told : cancelled_by_) told(error);
   }
 
   void end_stream() {
@@ -158,10 +172,12 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
   std::shared_ptr<JobRun> run_;
   const bool stream_;
   const std::string scope_;
+  const std::string id_;  // by which it may be cancelled
   const int64_t number_;  // of the request, for those who watch
   std::string conversation_;
   int64_t started_ms_ = 0, last_ms_ = 0;
   bool ended_ = false;
+  std::vector<Told> cancelled_by_;
   std::atomic<bool> paused_{false};
 };
 

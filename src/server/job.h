@@ -60,7 +60,6 @@ struct GenerateJob {
   engine::LoopLimits loop = {};
   int priority = 0;
   bool cache_prompt = true;
-  bool keep_cancelled = false;                   // cancelled: what came until then is the answer, and no error
   std::vector<std::string> warnings = {};        // told in x_vedette
   std::vector<std::string> ignored_fields = {};  // top-level fields of the request that nothing knows
 };
@@ -74,6 +73,8 @@ struct JobEvent {
   std::vector<int32_t> ids = {};
   std::vector<engine::TokenLogprobs> logprobs = {};  // kPrompt: of the prompt's next tokens, from its second on
   std::vector<text::MessagePart> parts = {};
+  // Where log probabilities are wanted, [part]: those of the tokens that a kContent part was written with.
+  std::vector<std::vector<engine::TokenLogprobs>> part_logprobs = {};
 };
 
 struct CallAnswer {
@@ -86,8 +87,9 @@ struct CallAnswer {
 // A stretch of an answer, in the order in which the model wrote it.
 struct AnswerItem {
   enum class Kind : uint8_t { kReasoning, kContent, kCall } kind = Kind::kContent;
-  std::string text = {};  // kReasoning, kContent
-  size_t call = 0;        // kCall: index into calls
+  std::string text = {};                             // kReasoning, kContent
+  size_t call = 0;                                   // kCall: index into calls
+  std::vector<engine::TokenLogprobs> logprobs = {};  // kContent, where wanted
 };
 
 struct ChoiceAnswer {

@@ -12,6 +12,7 @@
 #include "server/job_constraint.h"
 #include "server/job_report.h"
 #include "server/prompt_builder.h"
+#include "server/token_places.h"
 
 namespace vedette::server {
 namespace {
@@ -33,9 +34,10 @@ std::string random_id() {
 }
 
 // Text goes on with the stretch it belongs to.
-void append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const std::string& text) {
-  if (items.empty() || items.back().kind != kind) items.push_back({kind, "", 0});
+AnswerItem& append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const std::string& text) {
+  if (items.empty() || items.back().kind != kind) items.push_back({kind});
   items.back().text += text;
+  return items.back();
 }
 
 }  // namespace
@@ -44,6 +46,7 @@ void append_item(std::vector<AnswerItem>& items, AnswerItem::Kind kind, const st
 struct Choice {
   engine::RequestId request = 0;
   std::optional<text::MessageParser> parser;  // none: all text is content
+  std::optional<TokenPlaces> places;          // with a parser, where log probabilities are wanted
   ChoiceAnswer answer;
   bool ended = false;
 };
@@ -60,9 +63,10 @@ struct JobRun::State {
   size_t open_choices = 0;
   std::atomic<int64_t> progress_ms{0};
   std::atomic<bool> done{false};
-  std::mutex mutex;  // submitted, reason
+  std::mutex mutex;  // submitted, reason, stopped
   std::vector<engine::RequestId> submitted;
   std::optional<Error> reason;  // why it was cancelled from outside
+  bool stopped = false;         // cancelled: what came until then is the answer, and no error
 
   Status build(const std::string& scope, std::vector<engine::GenerateRequest>& requests);
   Result<engine::GenerateRequest> request_for(const BuiltPrompt& prompt, const JobConstraint& constraints,
@@ -71,7 +75,9 @@ struct JobRun::State {
   void take_prompt(size_t index, const engine::Event& event);
   void take_text(size_t index, const engine::Event& event);
   void end_choice(size_t index, const engine::Event& event);
-  void add_parts(Choice& choice, size_t index, std::vector<text::MessagePart>& parts);
+  void give(Choice& choice, size_t index, bool reasoned, JobEvent& out);
+  void add_part(Choice& choice, size_t index, const text::MessagePart& part,
+                const std::vector<engine::TokenLogprobs>& tokens);
   void finish();
 };
 
@@ -127,6 +133,7 @@ Status JobRun::State::build(const std::string& scope, std::vector<engine::Genera
       if (model->before_submit) model->before_submit(job, static_cast<int>(requests.size()) - 1, requests.back());
       Choice& choice = choices.emplace_back();
       if (job.split_message) {
+        if (job.logprobs >= 0) choice.places.emplace(model->tokenizer());
         text::MessageFormat format = model->message_format;
         if (job.tools.empty() || job.tool_choice.kind == text::ToolChoiceKind::kNone) format.tools = nullptr;
         const bool tail = prompt.text.size() > 4096;
@@ -200,6 +207,14 @@ void JobRun::cancel() {
   for (const engine::RequestId id : state_->submitted) state_->model->engine->cancel(id);
 }
 
+void JobRun::stop() {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->stopped = true;
+  }
+  cancel();
+}
+
 void JobRun::fail(Error error) {
   {
     const std::scoped_lock lock(state_->mutex);
@@ -241,33 +256,50 @@ void JobRun::State::take(size_t index, const engine::Event& event) {
   }
 }
 
-// Parts go into the answer and get their calls' ids.
-void JobRun::State::add_parts(Choice& choice, size_t index, std::vector<text::MessagePart>& parts) {
+// Parts go into the answer, get their calls' ids and the tokens that content was written with. reasoned: reasoning was
+// open before they came.
+void JobRun::State::give(Choice& choice, size_t index, bool reasoned, JobEvent& out) {
   using Kind = text::MessagePart::Kind;
+  std::vector<text::MessagePart>& parts = out.parts;
+  const bool in_content = !parts.empty() && parts.back().kind == Kind::kContent;
+  const bool elsewhere = !parts.empty() || reasoned || (choice.parser && choice.parser->in_reasoning());
   if (!job.keep_reasoning) std::erase_if(parts, [](const auto& part) { return part.kind == Kind::kReasoning; });
   for (const text::MessagePart& part : parts) {
-    std::vector<CallAnswer>& calls = choice.answer.calls;
-    switch (part.kind) {
-      case Kind::kReasoning:
-        choice.answer.reasoning += part.text;
-        append_item(choice.answer.items, AnswerItem::Kind::kReasoning, part.text);
-        break;
-      case Kind::kContent:
-        choice.answer.content += part.text;
-        append_item(choice.answer.items, AnswerItem::Kind::kContent, part.text);
-        break;
-      case Kind::kCallBegin:
-        choice.answer.items.push_back({AnswerItem::Kind::kCall, "", calls.size()});
-        calls.push_back({random_id(), part.text, "", false});
-        start.call_ids[index].push_back(calls.back().id);
-        break;
-      case Kind::kArguments:
-        if (!calls.empty()) calls.back().arguments += part.text;
-        break;
-      case Kind::kCallEnd:
-        if (!calls.empty()) calls.back().malformed = part.malformed;
-        break;
+    std::vector<engine::TokenLogprobs> tokens;
+    if (choice.places && part.kind == Kind::kContent) tokens = choice.places->take(part.text);
+    add_part(choice, index, part, tokens);
+    if (choice.places) out.part_logprobs.push_back(std::move(tokens));
+  }
+  if (choice.places && !in_content && elsewhere) choice.places->drop();
+}
+
+void JobRun::State::add_part(Choice& choice, size_t index, const text::MessagePart& part,
+                             const std::vector<engine::TokenLogprobs>& tokens) {
+  using Kind = text::MessagePart::Kind;
+  ChoiceAnswer& answer = choice.answer;
+  std::vector<CallAnswer>& calls = answer.calls;
+  switch (part.kind) {
+    case Kind::kReasoning:
+      answer.reasoning += part.text;
+      append_item(answer.items, AnswerItem::Kind::kReasoning, part.text);
+      break;
+    case Kind::kContent: {
+      answer.content += part.text;
+      auto& logprobs = append_item(answer.items, AnswerItem::Kind::kContent, part.text).logprobs;
+      logprobs.insert(logprobs.end(), tokens.begin(), tokens.end());
+      break;
     }
+    case Kind::kCallBegin:
+      answer.items.push_back({.kind = AnswerItem::Kind::kCall, .call = calls.size()});
+      calls.push_back({random_id(), part.text, "", false});
+      start.call_ids[index].push_back(calls.back().id);
+      break;
+    case Kind::kArguments:
+      if (!calls.empty()) calls.back().arguments += part.text;
+      break;
+    case Kind::kCallEnd:
+      if (!calls.empty()) calls.back().malformed = part.malformed;
+      break;
   }
 }
 
@@ -295,7 +327,8 @@ void JobRun::State::take_text(size_t index, const engine::Event& event) {
   if (reasoned) choice.answer.reasoning_tokens += static_cast<int64_t>(event.ids.size());
   choice.answer.ids.insert(choice.answer.ids.end(), event.ids.begin(), event.ids.end());
   choice.answer.logprobs.insert(choice.answer.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
-  add_parts(choice, index, out.parts);
+  if (choice.places) choice.places->add(event.logprobs);
+  give(choice, index, reasoned, out);
   if (listener.event) listener.event(out);
 }
 
@@ -315,14 +348,14 @@ void JobRun::State::end_choice(size_t index, const engine::Event& event) {
     const std::scoped_lock lock(mutex);
     if (reason)
       error = *reason;
-    else if (!job.keep_cancelled)
+    else if (!stopped)
       error = cancelled("", "the request was cancelled");
   }
   JobEvent out;
   out.kind = JobEvent::Kind::kText;
   out.choice = static_cast<int>(index);
   if (choice.parser) choice.parser->finish(out.parts);
-  add_parts(choice, index, out.parts);
+  give(choice, index, false, out);
   if (!out.parts.empty() && listener.event) listener.event(out);
   out = {};
   out.kind = JobEvent::Kind::kEnd;

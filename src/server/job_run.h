@@ -32,8 +32,10 @@ class JobRun : public std::enable_shared_from_this<JobRun> {
   const ServedModel& model() const;
   // Events come in order, one at a time, on the executor's threads.
   void listen(JobListener listener);
-  // The listener still hears `failed` (kCancelled), or `done` where the job keeps what was cancelled.
+  // The listener still hears `failed` (kCancelled).
   void cancel();
+  // Ends it with what came until then: the listener hears `done`.
+  void stop();
   // Cancels and reports `error` (a watchdog's, say) in place of kCancelled.
   void fail(Error error);
   void pause();

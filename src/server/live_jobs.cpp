@@ -43,6 +43,12 @@ void LiveJobs::abort_all(const Error& error) {
   for (const auto& job : alive()) job->abort(error);
 }
 
+bool LiveJobs::cancel(const std::string& scope, const std::string& id, const LiveJob::Told& told) {
+  for (const auto& job : alive())
+    if (job->cancel(scope, id, told)) return true;
+  return false;
+}
+
 int64_t LiveJobs::now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();

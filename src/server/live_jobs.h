@@ -3,12 +3,15 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 
 namespace vedette::server {
@@ -19,6 +22,15 @@ class LiveJob {
   virtual ~LiveJob() = default;
   virtual void tick(int64_t now_ms) = 0;
   virtual void abort(const Error& error) = 0;
+
+  using Told = std::function<void(const Result<Json>& body)>;
+  // False: it has not this name, or is over. Else it ends with what it has said, and `told` hears its answer.
+  virtual bool cancel(const std::string& scope, const std::string& id, Told told) {
+    (void)scope;
+    (void)id;
+    (void)told;
+    return false;
+  }
 };
 
 // One thread that ticks every live job. Thread-safe.
@@ -29,6 +41,8 @@ class LiveJobs {
   void add(std::weak_ptr<LiveJob> job);
   int64_t count() const;
   void abort_all(const Error& error);
+  // The one of that name; false: there is none.
+  bool cancel(const std::string& scope, const std::string& id, const LiveJob::Told& told);
   static int64_t now_ms();
 
  private:

@@ -73,6 +73,7 @@ RESPONSES_VARIANTS = [
     {}, {"text": {"format": {"type": "json_schema", "name": "s", "schema": PARAMETERS}}}, {"input": "Hello"},
     {"text": {"format": {"type": "json_object"}}}, {"tool_choice": {"type": "function", "name": "read"}},
     {"conversation": "conv_1"}, {"conversation": {"id": "conv_2"}},
+    {"include": ["message.output_text.logprobs"], "top_logprobs": 2},
 ]
 MESSAGES = {
     "model": "tiny", "max_tokens": 2, "stream": False, "metadata": {"user_id": "u"},

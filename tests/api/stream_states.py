@@ -175,7 +175,7 @@ class ResponseItem:
 
     def __init__(self, item, index):
         assert item["status"] == "in_progress" and item.get("content", []) == [] and item.get("arguments", "") == ""
-        self.item, self.index, self.text = item, index, ""
+        self.item, self.index, self.text, self.logprobs = item, index, "", []
         self.delta, self.done, self.key = ITEM_EVENTS[item["type"]]
         self.parts = item["type"] != "function_call"
         self.state = "added" if self.parts else "open"
@@ -192,11 +192,14 @@ class ResponseItem:
         elif name == self.delta:
             assert self.state == "open" and data["delta"]
             self.text += data["delta"]
+            self.logprobs += data.get("logprobs", [])
         elif name == self.done:
             assert self.state == "open" and data[self.key] == self.text
+            assert data.get("logprobs", []) == self.logprobs
             self.state = "part" if self.parts else "closed"
         elif name == "response.content_part.done":
             assert self.state == "part" and data["part"]["text"] == self.text
+            assert data["part"].get("logprobs", []) == self.logprobs
             self.state = "closed"
         else:
             raise AssertionError(f"{name} within an item of type {self.item['type']}")
@@ -204,6 +207,7 @@ class ResponseItem:
     def end(self, item):
         assert self.state == "closed" and item["id"] == self.item["id"] and item["type"] == self.item["type"]
         assert (item["arguments"] if not self.parts else item["content"][0]["text"]) == self.text
+        assert not self.parts or item["content"][0].get("logprobs", []) == self.logprobs
         assert item["status"] in ("completed", "incomplete")
 
 
@@ -233,7 +237,8 @@ def responses(events):
     name, last = events[-1]
     assert item is None, "an item without an end"
     body = last["response"]
-    assert name == "response." + body["status"] and body["status"] in ("completed", "incomplete")
+    assert body["status"] in ("completed", "incomplete", "cancelled")
+    assert name == ("response.completed" if body["status"] == "completed" else "response.incomplete")
     assert body["output"] == output and body["id"] == first["id"]
     assert len({entry["id"] for entry in output}) == len(output)
     whole_response(body)

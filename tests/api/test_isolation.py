@@ -1,20 +1,25 @@
 """Two keys on one server: nothing that one leaves behind is seen by the other."""
 
 import json
+import urllib.request
 
 import pytest
+from conftest import Server
 
 TEXT = "The harbour of the copper lantern lies north of the winter meadow. " * 8
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory, tiny_path):
-    from conftest import Server
-
+def server(tiny_path):
     server = Server(tiny_path, id="tiny", ctx_size=2048, key="one", key2="two")
-    yield lambda key, path, body=None, **more: server.request(
-        path, body, headers={"Authorization": f"Bearer {key}", **more.pop("headers", {})}, **more)
+    yield server
     server.stop()
+
+
+@pytest.fixture(scope="module")
+def ask(server):
+    return lambda key, path, body=None, **more: server.request(
+        path, body, headers={"Authorization": f"Bearer {key}", **more.pop("headers", {})}, **more)
 
 
 def test_prefixes_are_not_shared(ask):
@@ -40,6 +45,17 @@ def test_stored_answers_are_not_shared(ask):
     _, _, theirs = ask("two", "/v1/responses", {"input": "Hello", "max_output_tokens": 1, "conversation": "talk"})
     assert theirs["usage"]["input_tokens"] < 60
     assert ask("one", f"/v1/responses/{mine['id']}")[0] == 200
+
+
+def test_an_answer_under_way_is_not_the_other_keys_to_cancel(ask, server):
+    body = json.dumps({"input": TEXT, "max_output_tokens": 1500, "ignore_eos": True, "stream": True}).encode()
+    headers = {"Authorization": "Bearer one", "Content-Type": "application/json"}
+    request = urllib.request.Request(server.url + "/v1/responses", body, headers)
+    with urllib.request.urlopen(request, timeout=120) as response:
+        response.readline()
+        ident = json.loads(response.readline()[6:])["response"]["id"]
+        assert ask("two", f"/v1/responses/{ident}/cancel", method="POST")[0] == 404
+        assert "cancelled" not in response.read().decode()
 
 
 def test_streams_are_not_shared(ask):

@@ -2,11 +2,13 @@
 
 import json
 import math
+import urllib.request
 
 import openai
 import pydantic
 import pytest
 import stream_states
+from conftest import parse_events
 from openai import OpenAI
 
 PARIS = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
@@ -573,8 +575,68 @@ def test_responses_tool_choice(tiny_client, choice, names):
     assert {item.name for item in whole.output} <= names and whole.output
 
 
-@pytest.mark.parametrize("field, value", [("background", True), ("truncation", "auto"), ("top_logprobs", 2),
-                                          ("include", ["message.output_text.logprobs"])])
+def test_responses_logprobs(tiny_client, scripted):
+    """The tokens of the text alone: neither those of reasoning and calls nor the end token."""
+    wanted = dict(include=["message.output_text.logprobs"], top_logprobs=3)
+    text = scripted.say("<think>\nThey ask.\n</think>\n\n" + TWO_CALLS)
+    whole = respond(tiny_client, text, tools=[FLAT_WEATHER, FLAT_NOW], **wanted)
+    assert whole.top_logprobs == 3 and [item.type for item in whole.output][:2] == ["reasoning", "message"]
+    tokens = whole.output[1].content[0].logprobs
+    assert "".join(token.token for token in tokens).strip() == "I look." and len(tokens) > 1
+    for token in tokens:
+        assert bytes(token.bytes).decode() == token.token and token.logprob <= 0
+        assert len(token.top_logprobs) == 3 and token.top_logprobs[0].logprob >= token.logprob
+    events = list(respond(tiny_client, text, tools=[FLAT_WEATHER, FLAT_NOW], stream=True, **wanted))
+    deltas = [event for event in events if event.type == "response.output_text.delta"]
+    assert [token.token for event in deltas for token in event.logprobs] == [token.token for token in tokens]
+    assert all(event.logprobs for event in deltas)
+    body = {"input": text, "tools": [FLAT_WEATHER, FLAT_NOW], "stream": True, **wanted}
+    streamed = stream_states.responses(scripted.events("/v1/responses", body))
+    assert streamed["output"][1]["content"][0]["logprobs"] == [token.model_dump() for token in tokens]
+    with tiny_client.responses.stream(model="any", input=text, **wanted) as stream:
+        assert stream.get_final_response().output[1].content[0].logprobs
+    assert respond(tiny_client, text).output[1].content[0].logprobs == []
+
+
+def test_responses_logprobs_are_those_of_chat(real):
+    """And the least that asks for them is either field."""
+    chatted = chat(real, PARIS, logprobs=True, top_logprobs=1).choices[0].logprobs.content
+    for wanted in ({"include": ["message.output_text.logprobs"]}, {"top_logprobs": 1}):
+        part = respond(real, PARIS, temperature=0, max_output_tokens=8, **wanted).output[0].content[0]
+        assert [token.logprob for token in part.logprobs] == [token.logprob for token in chatted[:len(part.logprobs)]]
+        assert "".join(token.token for token in part.logprobs) == part.text
+        assert {len(token.top_logprobs) for token in part.logprobs} == {wanted.get("top_logprobs", 0)}
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_responses_cancel(real, smollm2, store):
+    """A stream that is cancelled ends with what it said until then."""
+    body = {"input": "Count to ten thousand.", "max_output_tokens": 7000, "temperature": 0, "ignore_eos": True,
+            "stream": True, "store": store}
+    request = urllib.request.Request(smollm2.url + "/v1/responses", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as response:
+        text = ""
+        while "response.output_text.delta" not in text:
+            text += response.readline().decode()
+        ident = parse_events(text)[0][1]["response"]["id"]
+        cancelled = real.responses.cancel(ident)
+        text += response.read().decode()
+    streamed = stream_states.responses(parse_events(text))
+    assert cancelled.id == ident and cancelled.status == streamed["status"] == "cancelled"
+    assert cancelled.output_text == streamed["output"][0]["content"][0]["text"] and cancelled.incomplete_details is None
+    assert streamed["output"][-1]["status"] == "incomplete" and 0 < cancelled.usage.output_tokens < 7000
+    if store:
+        assert real.responses.retrieve(ident).status == "cancelled"
+        assert real.responses.cancel(ident).output_text == cancelled.output_text
+        assert respond(real, "Go on.", previous_response_id=ident, max_output_tokens=1).usage.input_tokens > \
+            cancelled.usage.output_tokens
+    else:
+        with pytest.raises(openai.NotFoundError):
+            real.responses.cancel(ident)
+
+
+@pytest.mark.parametrize("field, value", [("background", True), ("truncation", "auto"), ("top_logprobs", 21)])
 def test_responses_refused(tiny_client, field, value):
     with pytest.raises(openai.BadRequestError) as caught:
         respond(tiny_client, "Hi", **{field: value})

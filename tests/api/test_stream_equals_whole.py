@@ -80,7 +80,7 @@ def chat_request(text):
 
 def responses_request(text):
     wrap = lambda name, schema: {"type": "function", "name": name, "parameters": schema}
-    return "/v1/responses", {"model": "any", "input": text, "tools": functions(wrap)}
+    return "/v1/responses", {"model": "any", "input": text, "tools": functions(wrap), "top_logprobs": 1}
 
 
 def messages_request(text):
@@ -95,6 +95,15 @@ def chat_parts(body):
     return message.get("reasoning_content", ""), message["content"] or "", calls
 
 
+def check_tokens(part):
+    """The tokens of a text write it, with nothing more than the rest of the first and of the last."""
+    tokens = [bytes(token["bytes"]) for token in part["logprobs"]]
+    written, text = b"".join(tokens), part["text"].encode()
+    at = written.find(text)
+    assert at >= 0, (part["text"], tokens)
+    assert at < len(tokens[0]) and len(written) - at - len(text) < len(tokens[-1]), (part["text"], tokens)
+
+
 def responses_parts(body):
     texts = {"reasoning": "", "message": ""}
     calls = []
@@ -103,6 +112,8 @@ def responses_parts(body):
             calls.append((item["name"], item["arguments"]))
         else:
             texts[item["type"]] += "".join(part["text"] for part in item["content"])
+        if item["type"] == "message":
+            check_tokens(item["content"][0])
     return texts["reasoning"], texts["message"], calls
 
 

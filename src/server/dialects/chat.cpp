@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "server/chat_messages.h"
 #include "server/dialects/openai.h"
+#include "server/tool_fields.h"
 
 namespace vedette::server {
 namespace {
@@ -49,23 +50,8 @@ const char* finish_reason(const ChoiceAnswer& choice) {
   return choice.calls.empty() ? "stop" : "tool_calls";
 }
 
-Json logprob_entry(const text::Tokenizer& tokenizer, const sampling::TokenLogprob& token) {
-  Json out = Json::object();
-  out.set("token", token_text(tokenizer, token.id));
-  out.set("logprob", static_cast<double>(token.logprob));
-  out.set("bytes", token_bytes_json(tokenizer, token.id));
-  return out;
-}
-
 Json logprobs_json(const text::Tokenizer& tokenizer, const std::vector<engine::TokenLogprobs>& tokens) {
-  Json content = Json::array();
-  for (const engine::TokenLogprobs& token : tokens) {
-    Json entry = logprob_entry(tokenizer, token.chosen);
-    Json top = Json::array();
-    for (const sampling::TokenLogprob& other : token.top) top.push_back(logprob_entry(tokenizer, other));
-    entry.set("top_logprobs", std::move(top));
-    content.push_back(std::move(entry));
-  }
+  Json content = token_logprobs_json(tokenizer, tokens);
   Json out = Json::object();
   out.set("content", std::move(content));
   out.set("refusal", Json());
@@ -216,48 +202,22 @@ class ChatWriter final : public AnswerWriter {
   std::vector<std::vector<engine::TokenLogprobs>> pending_;  // [choice]: not yet sent
 };
 
-// "auto", "none", "required", or {"type": "function", "function": {"name"}}.
-Status read_tool_choice(const Fields& fields, GenerateJob& job) {
-  VEDETTE_ASSIGN_OR_RETURN(auto parallel, fields.boolean("parallel_tool_calls"));
-  job.tool_choice.parallel = parallel.value_or(true);
-  const Json* choice = fields.get("tool_choice");
-  if (choice == nullptr) return ok_status();
-  constexpr std::string_view kExpected = "auto, none, required, or an object that names a function";
-  using enum text::ToolChoiceKind;
-  if (choice->is_string()) {
-    const std::string& word = choice->as_string();
-    if (word == "auto")
-      job.tool_choice.kind = kAuto;
-    else if (word == "none")
-      job.tool_choice.kind = kNone;
-    else if (word == "required" || word == "any")
-      job.tool_choice.kind = kRequired;
-    else
-      return fields.wrong("tool_choice", kExpected);
-    return ok_status();
-  }
-  if (!choice->is_object()) return fields.wrong("tool_choice", kExpected);
-  const Fields inner(*choice, "tool_choice.");
-  VEDETTE_ASSIGN_OR_RETURN(const Json* function, inner.object("function"));
-  if (function == nullptr) return inner.wrong("function", "an object with the name of a tool");
-  VEDETTE_ASSIGN_OR_RETURN(auto name, Fields(*function, "tool_choice.function.").string("name"));
-  if (!name) return Fields(*function, "tool_choice.function.").wrong("name", "the name of a tool");
-  job.tool_choice.kind = kNamed;
-  job.tool_choice.name = *name;
-  return ok_status();
+// {"type": "function", "function": {"name"}}.
+Result<std::string> name_of_choice(const Fields& choice) {
+  VEDETTE_ASSIGN_OR_RETURN(const Json* function, choice.object("function"));
+  if (function == nullptr) return choice.wrong("function", "an object with the name of a tool");
+  const Fields inner(*function, choice.path("function."));
+  VEDETTE_ASSIGN_OR_RETURN(auto name, inner.string("name"));
+  if (!name) return inner.wrong("name", "the name of a tool");
+  return std::move(*name);
 }
 
 Status read_tools(const Fields& fields, GenerateJob& job) {
-  if (const Json* tools = fields.get("tools")) {
-    std::vector<std::string> skipped;
-    VEDETTE_RETURN_IF_ERROR(read_openai_tools(*tools, job.tools, skipped));
-    for (const std::string& type : skipped)
-      job.warnings.push_back("tools of type '" + type.substr(0, 60) + "' are not run here and were left out");
-  }
+  if (const Json* tools = fields.get("tools")) VEDETTE_RETURN_IF_ERROR(read_openai_tools(*tools, job));
   for (const std::string_view old : {"functions", "function_call"})
     if (fields.has(old))
       return invalid_request(std::string(old), "{}: the old form of tools is not read; use tools and tool_choice", old);
-  return read_tool_choice(fields, job);
+  return read_tool_choice(fields, name_of_choice, job);
 }
 
 // logprobs: a boolean; top_logprobs: 0 to 20.

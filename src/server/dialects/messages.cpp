@@ -8,7 +8,9 @@
 #include "server/dialects/openai.h"
 #include "server/fields.h"
 #include "server/prompt_builder.h"
+#include "server/text_parts.h"
 #include "server/thinking_signature.h"
+#include "server/tool_fields.h"
 
 namespace vedette::server {
 namespace {
@@ -254,26 +256,11 @@ class MessagesWriter final : public AnswerWriter {
   int64_t index_ = 0;
 };
 
-// Text of a block list: text blocks joined by newlines. `images` and other blocks that carry input are refused.
+constexpr std::string_view kTextTypes[] = {"text"};
+constexpr std::string_view kWrittenTypes[] = {"text", "thinking"};  // by the assistant
+
 Result<std::string> read_text_blocks(const Json& content, const std::string& path) {
-  if (content.is_string()) return content.as_string();
-  if (!content.is_array()) return wrong_value(path, "a string or a list of blocks", &content);
-  std::string text;
-  for (size_t i = 0; i < content.as_array().size(); ++i) {
-    const Json& block = content.as_array()[i];
-    const std::string at = fmt::format("{}[{}]", path, i);
-    if (!block.is_object()) return wrong_value(at, "an object", &block);
-    const Fields fields(block, at + ".");
-    VEDETTE_ASSIGN_OR_RETURN(auto type, fields.string("type"));
-    if (!type) return fields.wrong("type", "a string");
-    if (*type != "text")
-      return invalid_request(at, "{}: this model takes text alone, found a block of type '{}'; leave it out", at,
-                             type->substr(0, 60));
-    VEDETTE_ASSIGN_OR_RETURN(auto piece, fields.string("text"));
-    if (!piece) return fields.wrong("text", "a string");
-    text += (text.empty() ? "" : "\n") + *piece;
-  }
-  return text;
+  return read_text(content, path, {kTextTypes});
 }
 
 Json turn(std::string_view role, std::string_view content) {
@@ -336,21 +323,13 @@ class TurnReader {
     std::string text;
     bool has_text = false;
     for (size_t i = 0; i < blocks.as_array().size(); ++i) {
-      const Json& block = blocks.as_array()[i];
-      const std::string at = fmt::format("{}[{}]", path, i);
-      if (!block.is_object()) return wrong_value(at, "an object", &block);
-      const Fields fields(block, at + ".");
-      VEDETTE_ASSIGN_OR_RETURN(auto type, fields.string("type"));
-      if (type && *type == "tool_result") {
-        VEDETTE_RETURN_IF_ERROR(read_result(fields));
+      VEDETTE_ASSIGN_OR_RETURN(const Part block, read_part(blocks.as_array()[i], fmt::format("{}[{}]", path, i)));
+      if (block.type == "tool_result") {
+        VEDETTE_RETURN_IF_ERROR(read_result(block.fields));
         continue;
       }
-      if (!type || *type != "text")
-        return invalid_request(at, "{}: this model takes text alone, found a block of type '{}'; leave it out", at,
-                               type.value_or("(none)").substr(0, 60));
-      VEDETTE_ASSIGN_OR_RETURN(auto piece, fields.string("text"));
-      if (!piece) return fields.wrong("text", "a string");
-      text += (has_text ? "\n" : "") + *piece;
+      VEDETTE_ASSIGN_OR_RETURN(const std::string piece, text_of_part(block, kTextTypes));
+      text += (has_text ? "\n" : "") + piece;
       has_text = true;
     }
     if (has_text) messages_.push_back(turn("user", text));
@@ -375,26 +354,20 @@ class TurnReader {
     std::string text, reasoning;
     Json calls = Json::array();
     for (size_t i = 0; i < blocks.as_array().size(); ++i) {
-      const Json& block = blocks.as_array()[i];
-      const std::string at = fmt::format("{}[{}]", path, i);
-      if (!block.is_object()) return wrong_value(at, "an object", &block);
-      const Fields fields(block, at + ".");
-      VEDETTE_ASSIGN_OR_RETURN(auto type, fields.string("type"));
-      if (!type) return fields.wrong("type", "a string");
-      if (*type == "text" || *type == "thinking") {
-        VEDETTE_ASSIGN_OR_RETURN(auto piece, fields.string(*type));
-        if (!piece) return fields.wrong(*type, "a string");
-        if (*type == "thinking" && piece->empty()) {
-          VEDETTE_ASSIGN_OR_RETURN(auto signature, fields.string("signature"));
-          *piece = hidden_thinking(signature.value_or(""));
+      VEDETTE_ASSIGN_OR_RETURN(const Part block, read_part(blocks.as_array()[i], fmt::format("{}[{}]", path, i)));
+      if (block.type == "text" || block.type == "thinking") {
+        VEDETTE_ASSIGN_OR_RETURN(std::string piece, text_of_part(block, kWrittenTypes));
+        if (block.type == "thinking" && piece.empty()) {
+          VEDETTE_ASSIGN_OR_RETURN(auto signature, block.fields.string("signature"));
+          piece = hidden_thinking(signature.value_or(""));
         }
-        std::string& into = *type == "text" ? text : reasoning;
-        into += (into.empty() ? "" : "\n") + *piece;
-      } else if (*type == "tool_use") {
-        VEDETTE_ASSIGN_OR_RETURN(auto id, fields.string("id"));
-        VEDETTE_ASSIGN_OR_RETURN(auto name, fields.string("name"));
-        if (!name || name->empty()) return fields.wrong("name", "a name");
-        VEDETTE_ASSIGN_OR_RETURN(const Json* input, fields.object("input"));
+        std::string& into = block.type == "text" ? text : reasoning;
+        into += (into.empty() ? "" : "\n") + piece;
+      } else if (block.type == "tool_use") {
+        VEDETTE_ASSIGN_OR_RETURN(auto id, block.fields.string("id"));
+        VEDETTE_ASSIGN_OR_RETURN(auto name, block.fields.string("name"));
+        if (!name || name->empty()) return block.fields.wrong("name", "a name");
+        VEDETTE_ASSIGN_OR_RETURN(const Json* input, block.fields.object("input"));
         calls.push_back(call_json(id.value_or(""), *name, input == nullptr ? "{}" : input->dump()));
       }
       // Redacted thinking and blocks of server tools carry nothing that a template renders.
@@ -448,9 +421,6 @@ Result<Conversation> read_conversation(const Fields& fields) {
 Status read_tools(const Fields& fields, GenerateJob& job) {
   VEDETTE_ASSIGN_OR_RETURN(const Json* tools, fields.array("tools"));
   if (tools == nullptr) return ok_status();
-  if (tools->as_array().size() > kMostTools)
-    return invalid_request("tools", "tools: expected at most {} entries, found {}", kMostTools,
-                           tools->as_array().size());
   for (size_t i = 0; i < tools->as_array().size(); ++i) {
     const Json& entry = tools->as_array()[i];
     const std::string path = fmt::format("tools[{}]", i);
@@ -460,7 +430,7 @@ Status read_tools(const Fields& fields, GenerateJob& job) {
     VEDETTE_ASSIGN_OR_RETURN(auto name, inner.string("name"));
     VEDETTE_ASSIGN_OR_RETURN(const Json* schema, inner.object("input_schema"));
     if (schema == nullptr && type && *type != "custom") {
-      job.warnings.push_back("tools of type '" + type->substr(0, 60) + "' are not run here and were left out");
+      leave_out_tool(*type, job);
       continue;
     }
     if (!name || name->empty()) return inner.wrong("name", "a name");
@@ -469,10 +439,7 @@ Status read_tools(const Fields& fields, GenerateJob& job) {
     VEDETTE_ASSIGN_OR_RETURN(auto description, inner.string("description"));
     tool.description = description.value_or("");
     tool.parameters = schema == nullptr ? Json::object() : *schema;
-    const auto same = [&](const text::ToolSpec& other) { return other.name == tool.name; };
-    if (std::any_of(job.tools.begin(), job.tools.end(), same))
-      return invalid_request(path + ".name", "{}.name: '{}' is there twice; names must differ", path, tool.name);
-    job.tools.push_back(std::move(tool));
+    VEDETTE_RETURN_IF_ERROR(add_tool(std::move(tool), path + ".name", job));
   }
   return ok_status();
 }

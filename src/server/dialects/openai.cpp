@@ -144,4 +144,28 @@ Json token_bytes_json(const text::Tokenizer& tokenizer, int32_t id) {
   return out;
 }
 
+namespace {
+
+Json token_logprob_json(const text::Tokenizer& tokenizer, const sampling::TokenLogprob& token) {
+  Json out = Json::object();
+  out.set("token", token_text(tokenizer, token.id));
+  out.set("logprob", static_cast<double>(token.logprob));
+  out.set("bytes", token_bytes_json(tokenizer, token.id));
+  return out;
+}
+
+}  // namespace
+
+Json token_logprobs_json(const text::Tokenizer& tokenizer, std::span<const engine::TokenLogprobs> tokens) {
+  Json out = Json::array();
+  for (const engine::TokenLogprobs& token : tokens) {
+    Json entry = token_logprob_json(tokenizer, token.chosen);
+    Json top = Json::array();
+    for (const sampling::TokenLogprob& other : token.top) top.push_back(token_logprob_json(tokenizer, other));
+    entry.set("top_logprobs", std::move(top));
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
 }  // namespace vedette::server

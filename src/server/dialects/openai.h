@@ -31,5 +31,7 @@ Status read_max_tokens(const Fields& fields, std::span<const std::string_view> n
 // A token as logprobs write it: text where it is UTF-8, and bytes.
 std::string token_text(const text::Tokenizer& tokenizer, int32_t id);
 Json token_bytes_json(const text::Tokenizer& tokenizer, int32_t id);
+// [{token, logprob, bytes, top_logprobs: [{token, logprob, bytes}]}].
+Json token_logprobs_json(const text::Tokenizer& tokenizer, std::span<const engine::TokenLogprobs> tokens);
 
 }  // namespace vedette::server

@@ -20,13 +20,13 @@ Json error_body(const Error& error, int status) {
   return out;
 }
 
-Json text_part(std::string_view type, std::string_view text) {
+Json text_part(std::string_view type, std::string_view text, const Json& logprobs = Json::array()) {
   Json out = Json::object();
   out.set("type", type);
   out.set("text", text);
   if (type == "output_text") {
     out.set("annotations", Json::array());
-    out.set("logprobs", Json::array());
+    out.set("logprobs", logprobs);
   }
   return out;
 }
@@ -35,7 +35,8 @@ Json text_part(std::string_view type, std::string_view text) {
 struct OutputItem {
   ItemKind kind = ItemKind::kContent;
   std::string id;
-  std::string text;  // content, reasoning, or arguments
+  std::string text;               // content, reasoning, or arguments
+  Json logprobs = Json::array();  // of content's tokens, where asked for
   std::string call_id, name, space;
   bool done = false;
 
@@ -53,7 +54,8 @@ struct OutputItem {
     }
     const bool reasoning = kind == ItemKind::kReasoning;
     Json content = Json::array();
-    if (done || !text.empty()) content.push_back(text_part(reasoning ? "reasoning_text" : "output_text", text));
+    if (done || !text.empty())
+      content.push_back(text_part(reasoning ? "reasoning_text" : "output_text", text, logprobs));
     out.set("type", reasoning ? "reasoning" : "message");
     out.set("status", status);
     if (reasoning) {
@@ -69,8 +71,8 @@ struct OutputItem {
 
 class ResponsesWriter final : public AnswerWriter {
  public:
-  ResponsesWriter(ResponsesRequest request, ResponseStore* store, std::string scope)
-      : request_(std::move(request)), store_(store), scope_(std::move(scope)) {}
+  ResponsesWriter(ResponsesRequest request, const DialectContext& context)
+      : request_(std::move(request)), tokenizer_(context.tokenizer), store_(context.responses), scope_(context.scope) {}
 
   Json body(const JobStart& start, const JobAnswer& answer) override { return final_object(start, answer); }
 
@@ -84,13 +86,18 @@ class ResponsesWriter final : public AnswerWriter {
 
   void event(const JobEvent& event, const JobStart& start, std::string& out) override {
     if (event.kind != JobEvent::Kind::kText) return;
-    for (const text::MessagePart& part : event.parts) add(part, start, out);
+    for (size_t i = 0; i < event.parts.size(); ++i) {
+      Json logprobs = Json::array();
+      if (!event.part_logprobs.empty()) logprobs = token_logprobs_json(tokenizer_, event.part_logprobs[i]);
+      add(event.parts[i], std::move(logprobs), start, out);
+    }
   }
 
   void finish(const JobStart& start, const JobAnswer& answer, std::string& out) override {
     close_item(cut_short(answer) ? "incomplete" : "completed", out);
     Json frame = Json::object();
     frame.set("response", final_object(start, answer));
+    // There is no event for a cancelled one; its status says so.
     send(cut_short(answer) ? "response.incomplete" : "response.completed", std::move(frame), out);
   }
 
@@ -111,22 +118,28 @@ class ResponsesWriter final : public AnswerWriter {
 
   void keep_alive(std::string& out) override { out += ": keep-alive\n\n"; }
 
+  std::string answer_id(const JobStart& start) const override { return "resp_" + start.id; }
+
   void completed(const JobStart& start, const JobAnswer& answer) override {
     if (store_ == nullptr) return;
     const Json whole = final_object(start, answer);
     const Json& output = *whole.find("output");
     Json turn = request_.input_items;
     for (const Json& item : output.as_array()) turn.push_back(item);
-    if (request_.conversation) store_->append_conversation(scope_, *request_.conversation, turn);
+    if (request_.conversation && !was_cancelled(answer))
+      store_->append_conversation(scope_, *request_.conversation, turn);
     if (!request_.store) return;
     Json history = request_.history_items;
     for (const Json& item : turn.as_array()) history.push_back(item);
-    store_->put(scope_, "resp_" + start.id, {whole, std::move(history)});
+    store_->put(scope_, answer_id(start), {whole, std::move(history)});
   }
 
  private:
+  static bool was_cancelled(const JobAnswer& answer) {
+    return answer.choices.front().reason == engine::FinishReason::kCancelled;
+  }
   static bool cut_short(const JobAnswer& answer) {
-    return answer.choices.front().reason == engine::FinishReason::kLength;
+    return was_cancelled(answer) || answer.choices.front().reason == engine::FinishReason::kLength;
   }
 
   static std::string item_id(ItemKind kind, const JobStart& start, size_t index) {
@@ -136,7 +149,7 @@ class ResponsesWriter final : public AnswerWriter {
 
   Json object(const JobStart& start, std::string_view status, Json output) const {
     Json out = Json::object();
-    out.set("id", "resp_" + start.id);
+    out.set("id", answer_id(start));
     out.set("object", "response");
     out.set("created_at", start.created);
     out.set("status", status);
@@ -176,6 +189,7 @@ class ResponsesWriter final : public AnswerWriter {
       OutputItem item = make_item(choice.items[i].kind, start, i);
       item.done = true;
       item.text = choice.items[i].text;
+      item.logprobs = token_logprobs_json(tokenizer_, choice.items[i].logprobs);
       if (item.kind == ItemKind::kCall) {
         const CallAnswer& call = choice.calls[choice.items[i].call];
         name_call(item, call.id, call.name);
@@ -184,9 +198,10 @@ class ResponsesWriter final : public AnswerWriter {
       const bool last_cut = cut_short(answer) && i + 1 == choice.items.size();
       output.push_back(item.json(last_cut ? "incomplete" : "completed"));
     }
-    Json out = object(start, cut_short(answer) ? "incomplete" : "completed", std::move(output));
-    out.set("completed_at", start.created);
-    if (cut_short(answer)) {
+    const bool gone = was_cancelled(answer);
+    Json out = object(start, gone ? "cancelled" : cut_short(answer) ? "incomplete" : "completed", std::move(output));
+    out.set("completed_at", gone ? Json() : Json(start.created));
+    if (cut_short(answer) && !gone) {
       Json details = Json::object();
       details.set("reason", "max_output_tokens");
       out.set("incomplete_details", std::move(details));
@@ -237,11 +252,12 @@ class ResponsesWriter final : public AnswerWriter {
     send("response.content_part.added", std::move(part), out);
   }
 
-  void append(std::string_view text, std::string& out) {
+  void append(std::string_view text, Json logprobs, std::string& out) {
     item_.text += text;
+    for (const Json& token : logprobs.as_array()) item_.logprobs.push_back(token);
     Json frame = item_frame();
     frame.set("delta", text);
-    if (item_.kind == ItemKind::kContent) frame.set("logprobs", Json::array());
+    if (item_.kind == ItemKind::kContent) frame.set("logprobs", std::move(logprobs));
     send(item_.kind == ItemKind::kCall        ? "response.function_call_arguments.delta"
          : item_.kind == ItemKind::kReasoning ? "response.reasoning_text.delta"
                                               : "response.output_text.delta",
@@ -260,10 +276,10 @@ class ResponsesWriter final : public AnswerWriter {
     } else {
       const bool reasoning = item_.kind == ItemKind::kReasoning;
       done.set("text", item_.text);
-      if (!reasoning) done.set("logprobs", Json::array());
+      if (!reasoning) done.set("logprobs", item_.logprobs);
       send(reasoning ? "response.reasoning_text.done" : "response.output_text.done", std::move(done), out);
       Json part = item_frame();
-      part.set("part", text_part(reasoning ? "reasoning_text" : "output_text", item_.text));
+      part.set("part", text_part(reasoning ? "reasoning_text" : "output_text", item_.text, item_.logprobs));
       send("response.content_part.done", std::move(part), out);
     }
     Json frame = Json::object();
@@ -272,15 +288,15 @@ class ResponsesWriter final : public AnswerWriter {
     send("response.output_item.done", std::move(frame), out);
   }
 
-  void add(const text::MessagePart& part, const JobStart& start, std::string& out) {
-    response_id_ = "resp_" + start.id;
+  void add(const text::MessagePart& part, Json logprobs, const JobStart& start, std::string& out) {
+    response_id_ = answer_id(start);
     const auto next = [&] { return static_cast<size_t>(index_) + (open_ ? 1 : 0); };
     switch (part.kind) {
       case PartKind::kReasoning:
       case PartKind::kContent: {
         const ItemKind kind = part.kind == PartKind::kReasoning ? ItemKind::kReasoning : ItemKind::kContent;
         if (!open_ || item_.kind != kind) open_item(make_item(kind, start, next()), out);
-        append(part.text, out);
+        append(part.text, std::move(logprobs), out);
         break;
       }
       case PartKind::kCallBegin: {
@@ -290,7 +306,7 @@ class ResponsesWriter final : public AnswerWriter {
         break;
       }
       case PartKind::kArguments:
-        append(part.text, out);
+        append(part.text, Json::array(), out);
         break;
       case PartKind::kCallEnd:
         // An incomplete last call is closed at the end, where it is known to be cut.
@@ -299,6 +315,7 @@ class ResponsesWriter final : public AnswerWriter {
   }
 
   const ResponsesRequest request_;
+  const text::Tokenizer& tokenizer_;
   ResponseStore* const store_;
   const std::string scope_;
   std::string response_id_;
@@ -311,7 +328,7 @@ class ResponsesWriter final : public AnswerWriter {
 Result<Translation> translate(const Json& body, const DialectContext& context) {
   Translation out;
   VEDETTE_ASSIGN_OR_RETURN(ResponsesRequest request, read_responses_request(body, context, out.job));
-  out.writer = std::make_unique<ResponsesWriter>(std::move(request), context.responses, context.scope);
+  out.writer = std::make_unique<ResponsesWriter>(std::move(request), context);
   return out;
 }
 

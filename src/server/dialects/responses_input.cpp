@@ -8,6 +8,8 @@
 #include "server/dialects/openai.h"
 #include "server/fields.h"
 #include "server/response_store.h"
+#include "server/text_parts.h"
+#include "server/tool_fields.h"
 
 namespace vedette::server {
 namespace {
@@ -43,29 +45,11 @@ constexpr std::string_view kKnown[] = {"model",
                                        "reasoning_effort",
                                        "chat_template_kwargs"};
 
-// Text of a content list or string; parts that are no text are refused.
+constexpr std::string_view kTextTypes[] = {"input_text",   "output_text",    "text",
+                                           "summary_text", "reasoning_text", "refusal"};
+
 Result<std::string> read_parts(const Json& content, const std::string& path) {
-  if (content.is_string()) return content.as_string();
-  if (!content.is_array()) return wrong_value(path, "a string or a list of parts", &content);
-  std::string text;
-  for (size_t i = 0; i < content.as_array().size(); ++i) {
-    const Json& part = content.as_array()[i];
-    const std::string at = fmt::format("{}[{}]", path, i);
-    if (!part.is_object()) return wrong_value(at, "an object", &part);
-    const Fields fields(part, at + ".");
-    VEDETTE_ASSIGN_OR_RETURN(auto type, fields.string("type"));
-    const bool refusal = type && *type == "refusal";
-    const bool is_text = type && (*type == "input_text" || *type == "output_text" || *type == "text" ||
-                                  *type == "summary_text" || *type == "reasoning_text" || refusal);
-    if (!is_text)
-      return invalid_request(at, "{}: this model takes text alone, found a part of type '{}'; leave it out", at,
-                             type.value_or("(none)").substr(0, 60));
-    const std::string_view key = refusal ? "refusal" : "text";
-    VEDETTE_ASSIGN_OR_RETURN(auto piece, fields.string(key));
-    if (!piece) return fields.wrong(key, "a string");
-    text += (text.empty() ? "" : "\n") + *piece;
-  }
-  return text;
+  return read_text(content, path, {kTextTypes});
 }
 
 // Items become template turns; reasoning and calls gather in one assistant turn.
@@ -175,20 +159,6 @@ class ItemReader {
   Json calls_ = Json::array();
 };
 
-Result<text::ToolSpec> read_function(const Fields& fields) {
-  text::ToolSpec tool;
-  VEDETTE_ASSIGN_OR_RETURN(auto name, fields.string("name"));
-  if (!name || name->empty()) return fields.wrong("name", "a name");
-  tool.name = *name;
-  VEDETTE_ASSIGN_OR_RETURN(auto description, fields.string("description"));
-  tool.description = description.value_or("");
-  VEDETTE_ASSIGN_OR_RETURN(const Json* parameters, fields.object("parameters"));
-  if (parameters != nullptr) tool.parameters = *parameters;
-  VEDETTE_ASSIGN_OR_RETURN(auto strict, fields.boolean("strict"));
-  tool.strict = strict.value_or(false);
-  return tool;
-}
-
 Status read_tool_list(const Json& tools, const std::string& path, const std::string& space, GenerateJob& job,
                       ResponsesRequest& request) {
   for (size_t i = 0; i < tools.as_array().size(); ++i) {
@@ -206,49 +176,23 @@ Status read_tool_list(const Json& tools, const std::string& path, const std::str
       continue;
     }
     if (*type != "function") {
-      if (job.warnings.size() < kMostWarnings)
-        job.warnings.push_back("tools of type '" + type->substr(0, 60) + "' are not run here and were left out");
+      leave_out_tool(*type, job);
       continue;
     }
     VEDETTE_ASSIGN_OR_RETURN(text::ToolSpec tool, read_function(fields));
-    const auto same = [&](const text::ToolSpec& other) { return other.name == tool.name; };
-    if (std::any_of(job.tools.begin(), job.tools.end(), same))
-      return invalid_request(at + ".name", "{}.name: '{}' is there twice; names must differ", at, tool.name);
-    if (job.tools.size() == kMostTools)
-      return invalid_request("tools", "tools: expected at most {} functions, found more", kMostTools);
     if (!space.empty()) request.namespaces[tool.name] = space;
-    job.tools.push_back(std::move(tool));
+    VEDETTE_RETURN_IF_ERROR(add_tool(std::move(tool), at + ".name", job));
   }
   return ok_status();
 }
 
-Status read_tool_choice(const Fields& fields, GenerateJob& job) {
-  VEDETTE_ASSIGN_OR_RETURN(auto parallel, fields.boolean("parallel_tool_calls"));
-  job.tool_choice.parallel = parallel.value_or(true);
-  const Json* choice = fields.get("tool_choice");
-  if (choice == nullptr) return ok_status();
-  using enum text::ToolChoiceKind;
-  if (choice->is_string()) {
-    const std::string& word = choice->as_string();
-    if (word == "auto")
-      job.tool_choice.kind = kAuto;
-    else if (word == "none")
-      job.tool_choice.kind = kNone;
-    else if (word == "required")
-      job.tool_choice.kind = kRequired;
-    else
-      return fields.wrong("tool_choice", "auto, none, required, or an object that names a function");
-    return ok_status();
-  }
-  if (!choice->is_object()) return fields.wrong("tool_choice", "auto, none, required, or an object");
-  const Fields inner(*choice, "tool_choice.");
-  VEDETTE_ASSIGN_OR_RETURN(auto type, inner.string("type"));
-  if (!type || *type != "function") return inner.wrong("type", "function: other tools are not run here");
-  VEDETTE_ASSIGN_OR_RETURN(auto name, inner.string("name"));
-  if (!name) return inner.wrong("name", "the name of a tool");
-  job.tool_choice.kind = kNamed;
-  job.tool_choice.name = *name;
-  return ok_status();
+// {"type": "function", "name"}.
+Result<std::string> name_of_choice(const Fields& choice) {
+  VEDETTE_ASSIGN_OR_RETURN(auto type, choice.string("type"));
+  if (!type || *type != "function") return choice.wrong("type", "function: other tools are not run here");
+  VEDETTE_ASSIGN_OR_RETURN(auto name, choice.string("name"));
+  if (!name) return choice.wrong("name", "the name of a tool");
+  return std::move(*name);
 }
 
 // text.format: {type: text | json_object | json_schema, name, schema}.
@@ -299,15 +243,15 @@ Status refuse_unavailable(const Fields& fields) {
   return ok_status();
 }
 
-Status refuse_logprobs(const Fields& fields) {
-  constexpr std::string_view kInstead = "log probabilities are not given on this route; use /v1/chat/completions";
+// Log probabilities of the text's tokens, where `include` or top_logprobs asks for them.
+Status read_logprobs(const Fields& fields, GenerateJob& job) {
   VEDETTE_ASSIGN_OR_RETURN(auto top, fields.integer("top_logprobs", 0, 20));
-  if (top && *top > 0) return invalid_request("top_logprobs", "top_logprobs: {}", kInstead);
   VEDETTE_ASSIGN_OR_RETURN(const Json* include, fields.array("include"));
-  if (include == nullptr) return ok_status();
-  for (const Json& what : include->as_array())
-    if (what.is_string() && what.as_string() == "message.output_text.logprobs")
-      return invalid_request("include", "include: {}", kInstead);
+  const auto asks = [](const Json& what) {
+    return what.is_string() && what.as_string() == "message.output_text.logprobs";
+  };
+  const bool included = include != nullptr && std::any_of(include->as_array().begin(), include->as_array().end(), asks);
+  if (included || top.value_or(0) > 0) job.logprobs = static_cast<int>(top.value_or(0));
   return ok_status();
 }
 
@@ -414,11 +358,11 @@ Result<ResponsesRequest> read_responses_request(const Json& body, const DialectC
   job.prompts.emplace_back(std::move(conversation));
   VEDETTE_ASSIGN_OR_RETURN(const Json* tools, fields.array("tools"));
   if (tools != nullptr) VEDETTE_RETURN_IF_ERROR(read_tool_list(*tools, "tools", "", job, request));
-  VEDETTE_RETURN_IF_ERROR(read_tool_choice(fields, job));
+  VEDETTE_RETURN_IF_ERROR(read_tool_choice(fields, name_of_choice, job));
   VEDETTE_RETURN_IF_ERROR(read_format(fields, job));
   VEDETTE_ASSIGN_OR_RETURN(auto most, fields.integer("max_output_tokens", 1, 1'000'000'000));
   job.max_tokens = most;
-  VEDETTE_RETURN_IF_ERROR(refuse_logprobs(fields));
+  VEDETTE_RETURN_IF_ERROR(read_logprobs(fields, job));
   VEDETTE_RETURN_IF_ERROR(fields.integer("max_tool_calls", 1, 1'000'000));
   VEDETTE_ASSIGN_OR_RETURN(auto store, fields.boolean("store"));
   request.store = store.value_or(true);

@@ -28,9 +28,15 @@ void handle_response_delete(const RouteCall& call) {
   send_json(out, 200, {}, call.responder);
 }
 
-// Only answers in the background can be cancelled, and there are none: a client ends its own stream by leaving.
+// One that is being made ends with what there is of it; of one that is over nothing changes.
 void handle_response_cancel(const RouteCall& call) {
-  const auto stored = call.core.responses.get(scope_of(call.request, call.core.settings.gate), call.captures[0]);
+  const std::string scope = scope_of(call.request, call.core.settings.gate);
+  const auto told = [request = call.request, responder = call.responder](const Result<Json>& body) {
+    if (!body.ok()) return send_error(&kResponsesDialect, body.error(), request, responder, {});
+    send_json(*body, 200, {}, responder);
+  };
+  if (call.core.jobs.cancel(scope, call.captures[0], told)) return;
+  const auto stored = call.core.responses.get(scope, call.captures[0]);
   if (!stored) return send_error(&kResponsesDialect, unknown(call.captures[0]), call.request, call.responder, {});
   send_json(stored->body, 200, {}, call.responder);
 }
