@@ -72,6 +72,9 @@ struct Dialect {
 extern const Dialect kChatDialect, kCompletionsDialect, kResponsesDialect, kMessagesDialect, kNativeDialect,
     kInfillDialect;
 
+// The id of a chat completion.
+std::string chat_id(const JobStart& start);
+
 // HTTP status of an error: 400, 404, 413, 422 never, 500, 501 (kUnsupported of a capability), 503.
 int status_of(const Error& error);
 // {"error":{"message","type","code","param"}} of OpenAI's routes, and of routes without a dialect.

@@ -90,6 +90,12 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
     return true;
   }
 
+  std::optional<bool> end_reasoning(std::string_view id, std::string_view scope) override {
+    if (scope != scope_ || &dialect_ != &kChatDialect || id != chat_id(run_->info()) || run_->finished())
+      return std::nullopt;
+    return run_->end_reasoning();
+  }
+
  private:
   static HeaderList headers() { return {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}; }
 

@@ -119,6 +119,9 @@ std::vector<std::pair<std::string, std::string>> claude_environment(const Served
   }
   if (address.max_output_tokens > 0)
     out.emplace_back("CLAUDE_CODE_MAX_OUTPUT_TOKENS", std::to_string(address.max_output_tokens));
+  // Of a model it does not know it assumes a million.
+  if (address.context_length > 0)
+    out.emplace_back("CLAUDE_CODE_MAX_CONTEXT_TOKENS", std::to_string(address.context_length));
   if (address.context_length >= kCompactFrom)
     out.emplace_back("CLAUDE_CODE_AUTO_COMPACT_WINDOW", std::to_string(address.context_length * 8 / 10));
   return out;

@@ -1,7 +1,9 @@
 // What all dialects translate to and from: one internal request, its events, its answer.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,6 +55,8 @@ struct GenerateJob {
   bool split_message = true;     // reasoning and tool calls are told apart (chats); false: all text is content
   bool keep_reasoning = true;    // false: reasoning is parsed and dropped
   int64_t thinking_budget = -1;  // tokens; 0: closed at once; -1: no limit
+  std::shared_ptr<std::atomic<bool>> end_reasoning =
+      {};                        // set while the job runs, it closes the block; null: nobody may
   int logprobs = -1;             // alternatives per token; -1: none
   bool prompt_logprobs = false;  // of the prompt's tokens too
   bool stream = false;

@@ -29,14 +29,6 @@ Status check_tool_choice(const GenerateJob& job) {
   return ok_status();
 }
 
-bool thinks(const ServedModel& model, const GenerateJob& job) {
-  if (!job.split_message || !model.message_format.reasoning || job.prompts.empty()) return false;
-  const auto* conversation = std::get_if<Conversation>(&job.prompts[0]);
-  if (conversation == nullptr || conversation->thinking == Thinking::kOff) return false;
-  if (conversation->thinking == Thinking::kOn) return true;
-  return model.defaults.load()->thinking.value_or(true);
-}
-
 Error at_field(Error error, const std::string& field) {
   if (field.empty()) return error;
   error.message = field + ": " + error.message;
@@ -63,6 +55,14 @@ Result<std::unique_ptr<sampling::Constraint>> inner_constraint(const ServedModel
 
 }  // namespace
 
+bool may_reason(const ServedModel& model, const GenerateJob& job) {
+  if (!job.split_message || !model.message_format.reasoning || job.prompts.empty()) return false;
+  const auto* conversation = std::get_if<Conversation>(&job.prompts[0]);
+  if (conversation == nullptr || conversation->thinking == Thinking::kOff) return false;
+  if (conversation->thinking == Thinking::kOn) return true;
+  return model.defaults.load()->thinking.value_or(true);
+}
+
 bool opens_reasoning(const text::ReasoningMarks& marks, std::string_view prompt_text) {
   const size_t open = prompt_text.rfind(marks.open);
   return open != std::string_view::npos && prompt_text.find(marks.close, open) == std::string_view::npos;
@@ -78,13 +78,14 @@ Result<JobConstraint> JobConstraint::make(const ServedModel& model, const Genera
 Result<std::shared_ptr<const sampling::Constraint>> JobConstraint::of(std::string_view prompt_text) const {
   using Shared = std::shared_ptr<const sampling::Constraint>;
   const ServedModel& model = *model_;
-  if (!thinks(model, *job_)) return inner_;
-  if (!inner_ && job_->thinking_budget < 0) return Shared();
+  if (!may_reason(model, *job_)) return inner_;
+  if (!inner_ && job_->thinking_budget < 0 && !job_->end_reasoning) return Shared();
   const text::ReasoningMarks& marks = *model.message_format.reasoning;
   text::ReasoningGate gate;
   gate.starts_inside = opens_reasoning(marks, prompt_text);
   gate.may_open = !gate.starts_inside;
   gate.budget = job_->thinking_budget;
+  gate.ended = job_->end_reasoning;
   gate.end = model.report.eos;
   gate.tokenizer = &model.tokenizer();
   gate.close_text = marks.close;

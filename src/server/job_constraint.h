@@ -28,6 +28,9 @@ class JobConstraint {
   std::shared_ptr<const sampling::Constraint> inner_;  // null: free text behind the gate
 };
 
+// Whether the model may reason in the replies of this job.
+bool may_reason(const ServedModel& model, const GenerateJob& job);
+
 // Whether the prompt ends inside a reasoning block that it opened.
 bool opens_reasoning(const text::ReasoningMarks& marks, std::string_view prompt_text);
 

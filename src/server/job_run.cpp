@@ -223,6 +223,13 @@ void JobRun::fail(Error error) {
   cancel();
 }
 
+bool JobRun::end_reasoning() {
+  const GenerateJob& job = state_->job;
+  if (!job.end_reasoning || !may_reason(*state_->model, job)) return false;
+  *job.end_reasoning = true;
+  return true;
+}
+
 void JobRun::pause() {
   const std::scoped_lock lock(state_->mutex);
   for (const engine::RequestId id : state_->submitted) state_->model->engine->pause(id);

@@ -38,6 +38,8 @@ class JobRun : public std::enable_shared_from_this<JobRun> {
   void stop();
   // Cancels and reports `error` (a watchdog's, say) in place of kCancelled.
   void fail(Error error);
+  // Closes the reasoning of every choice that still reasons; false where the job was not made for it or cannot reason.
+  bool end_reasoning();
   void pause();
   void resume();
   // Milliseconds since the last sign of progress.

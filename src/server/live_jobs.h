@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +33,13 @@ class LiveJob {
     (void)told;
     return false;
   }
+  // Ends the reasoning of the answer that clients of `scope` know by this id. Absent: it is another one; false: it was
+  // not sent as one whose reasoning can be ended.
+  virtual std::optional<bool> end_reasoning(std::string_view id, std::string_view scope) {
+    (void)id;
+    (void)scope;
+    return std::nullopt;
+  }
 };
 
 // One thread that ticks every live job. Thread-safe.
@@ -40,6 +49,7 @@ class LiveJobs {
   ~LiveJobs();
   void add(std::weak_ptr<LiveJob> job);
   int64_t count() const;
+  std::optional<bool> end_reasoning(std::string_view id, std::string_view scope) const;
   void abort_all(const Error& error);
   // The one of that name; false: there is none.
   bool cancel(const std::string& scope, const std::string& id, const LiveJob::Told& told);

@@ -39,6 +39,7 @@ Result<FoundRoute> find_route(std::string_view method, std::string_view path, st
 
 // The handlers, by file.
 void handle_chat(const RouteCall& call);  // routes/generation.cpp
+void handle_chat_control(const RouteCall& call);
 void handle_completions(const RouteCall& call);
 void handle_messages(const RouteCall& call);
 void handle_messages_count(const RouteCall& call);

@@ -1,6 +1,7 @@
 // Constrained output: grammars compiled to sampling::Constraint by the llguidance crate.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,8 @@ struct ReasoningGate {
   // mark is no part of what `inner` governs. The tokenizer outlives the gate.
   const Tokenizer* tokenizer = nullptr;
   std::string close_text = {};
+  // Set by whoever ends the reasoning of a reply under way: `close` is then forced as if the budget were spent.
+  std::shared_ptr<const std::atomic<bool>> ended = {};
 };
 
 // Holds the token trie of one vocabulary. Immutable after creation; any thread.

@@ -70,6 +70,7 @@ class Gate : public Constraint {
         aside_(copy(other.aside_)),
         opened_(other.opened_),
         inside_(other.inside_),
+        told_(other.told_),
         forced_(other.forced_),
         mask_words_(other.mask_words_),
         close_ids_(other.close_ids_),
@@ -108,11 +109,15 @@ class Gate : public Constraint {
     return inner == nullptr ? nullptr : inner->clone();
   }
 
-  bool is_forced() const { return gate_->budget >= 0 && inside_ >= gate_->budget && !gate_->close.empty(); }
+  bool is_forced() const {
+    return (told_ || (gate_->budget >= 0 && inside_ >= gate_->budget)) && !gate_->close.empty();
+  }
   // Where the model is half-way through the mark when the budget ends, only the rest is forced.
   size_t next_of_close() const { return forced_ > 0 ? forced_ : close_ids_.matched() % gate_->close.size(); }
 
-  Result<bool> allowed_inside(std::span<uint32_t> words) const {
+  Result<bool> allowed_inside(std::span<uint32_t> words) {
+    // Looked at here alone, so that the token accepted next is judged as it was drawn.
+    told_ = told_ || (gate_->ended && gate_->ended->load());
     if (is_forced()) {
       std::fill(words.begin(), words.end(), 0);
       set(words, gate_->close[next_of_close()]);
@@ -192,6 +197,7 @@ class Gate : public Constraint {
   std::unique_ptr<Constraint> aside_;
   size_t opened_ = 0;   // tokens of the opening mark drawn
   int64_t inside_ = 0;  // tokens drawn in the block
+  bool told_ = false;   // to end it
   size_t forced_ = 0;   // tokens of the closing mark drawn because the budget was spent
   size_t mask_words_ = 0;
   Finder<std::vector<int32_t>> close_ids_;
@@ -202,7 +208,7 @@ class Gate : public Constraint {
 
 std::unique_ptr<Constraint> gate_reasoning(ReasoningGate gate, std::unique_ptr<Constraint> inner) {
   const bool never = gate.close.empty() || (!gate.starts_inside && (!gate.may_open || gate.open.empty()));
-  if (never || (inner == nullptr && gate.budget < 0)) return inner;
+  if (never || (inner == nullptr && gate.budget < 0 && gate.ended == nullptr)) return inner;
   return std::make_unique<Gate>(std::move(gate), std::move(inner));
 }
 

@@ -39,6 +39,25 @@ TEST(ReasoningGate, FreeTextUntilTheMark) {
   EXPECT_TRUE(gate->complete());
 }
 
+TEST(ReasoningGate, EndedFromOutsideAtAnyToken) {
+  const std::string thought = "so </t/ <";
+  for (size_t at = 0; at <= thought.size(); ++at) {
+    const auto ended = std::make_shared<std::atomic<bool>>(false);
+    const auto gate = gated({.starts_inside = true, .ended = ended}, at % 2 == 0 ? number() : nullptr);
+    ASSERT_NE(gate, nullptr);
+    EXPECT_EQ(feed(*gate, thought.substr(0, at)), at);
+    EXPECT_TRUE(allows(*gate, 'x'));
+    // What was drawn before the word came still counts, and the word comes at the next token.
+    *ended = true;
+    ASSERT_TRUE(gate->accept('y').ok()) << at;
+    EXPECT_FALSE(allows(*gate, 'x'));
+    const auto clone = gate->clone();
+    EXPECT_EQ(feed(*gate, "</t>7"), 5u) << at;
+    EXPECT_EQ(feed(*clone, "</t>7"), 5u) << at;
+    EXPECT_EQ(allows(*gate, 'x'), at % 2 != 0);
+  }
+}
+
 TEST(ReasoningGate, TheReplyMayOpenABlockOrAnswer) {
   const ReasoningGate may_open{.may_open = true, .open = {kByteEnd}};
   const auto thinks = gated(may_open);

@@ -25,6 +25,7 @@ CHAT = {
     "model": "tiny", "max_tokens": 2, "max_completion_tokens": 2, "stream": False,
     "stream_options": {"include_usage": True}, "n": 1, "tools": [TOOL], "tool_choice": "auto",
     "parallel_tool_calls": True, "logprobs": True, "top_logprobs": 2, "reasoning_effort": "low",
+    "reasoning_control": True,
     "enable_thinking": True, "chat_template_kwargs": {"enable_thinking": True, "other": [1, {"a": None}]},
     "continue_final_message": True, "user": "u", "store": False, "metadata": {"a": "b"}, "service_tier": "auto",
     "messages": [
@@ -139,6 +140,8 @@ ROUTES = [
           [{}, {"content": ["Hello", 17, "x"]}], shared=False),
     Route("/detokenize", {"tokens": [1, 2, 3]}, shared=False),
     Route("/v1/streams/lookup", {"conversation_ids": ["a", "b"]}, shared=False),
+    Route("/v1/chat/completions/control", {"id": "chatcmpl-1", "action": "reasoning_end"}, shared=False),
+    Route("/admin/load/cancel", {"cleanup": False}, shared=False),
     Route("/admin/load", {"model": "nobody/nothing", "context_window": 64}, shared=False, valid=501),
 ]
 

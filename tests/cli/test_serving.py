@@ -62,7 +62,7 @@ def test_claude_prints_its_environment(vedette, server):
     tiers = {f"ANTHROPIC_DEFAULT_{tier}_MODEL" for tier in ("OPUS", "SONNET", "HAIKU", "FABLE")}
     assert set(variables) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL",
                               "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-                              "CLAUDE_CODE_AUTO_COMPACT_WINDOW", *tiers,
+                              "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_CODE_MAX_CONTEXT_TOKENS", *tiers,
                               *(name + "_NAME" for name in tiers), *(name + "_DESCRIPTION" for name in tiers)}
     assert variables["ANTHROPIC_BASE_URL"] == server.url
     assert variables["ANTHROPIC_AUTH_TOKEN"] == "vedette"
@@ -70,6 +70,7 @@ def test_claude_prints_its_environment(vedette, server):
     _, health = server.get("/health")
     assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == str(health["max_output_tokens"])
     assert health["context_window"] == 131072 and variables["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "104857"
+    assert variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "131072"
     settings = vedette("claude", "--url", server.url, "--print-settings", "--key", "it's a key").json
     assert settings["env"] == {**variables, "ANTHROPIC_AUTH_TOKEN": "it's a key"}
     assert exported(vedette("claude", "--url", server.url, "--print-env", "--api-key", "it's a key").out)[
@@ -246,6 +247,7 @@ def test_small_windows_and_watchers_at_the_end(vedette, home, tiny):
         variables = exported(vedette("claude", "--url", running.url, "--print-env").out)
         assert "CLAUDE_CODE_AUTO_COMPACT_WINDOW" not in variables
         assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "1000"
+        assert variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "4096"
         # Someone who watches does not hold up the end.
         events = Events(running.url)
         running.process.terminate()

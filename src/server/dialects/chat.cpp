@@ -43,7 +43,8 @@ constexpr std::string_view kKnown[] = {"model",
                                        "reasoning_alias",
                                        "function_call",
                                        "functions",
-                                       "thinking"};
+                                       "thinking",
+                                       "reasoning_control"};
 
 const char* finish_reason(const ChoiceAnswer& choice) {
   if (choice.reason == engine::FinishReason::kLength) return "length";
@@ -108,7 +109,7 @@ class ChatWriter final : public AnswerWriter {
  private:
   static Json head(const JobStart& start, const char* object) {
     Json out = Json::object();
-    out.set("id", "chatcmpl-" + start.id);
+    out.set("id", chat_id(start));
     out.set("object", object);
     out.set("created", start.created);
     out.set("model", start.model);
@@ -267,12 +268,18 @@ Result<Translation> translate(const Json& given, const DialectContext& context) 
   job.n = static_cast<int>(n.value_or(1));
   VEDETTE_ASSIGN_OR_RETURN(const StreamOptions options, read_stream_options(fields));
   job.stream = options.stream;
+  VEDETTE_ASSIGN_OR_RETURN(auto control, fields.boolean("reasoning_control"));
+  if (control.value_or(false)) job.end_reasoning = std::make_shared<std::atomic<bool>>(false);
   note_unknown_fields(body, kKnown, job);
   out.writer = std::make_unique<ChatWriter>(context.tokenizer, options, job.logprobs >= 0, job.n);
   return out;
 }
 
 }  // namespace
+
+std::string chat_id(const JobStart& start) {
+  return "chatcmpl-" + start.id;
+}
 
 const Dialect kChatDialect{"chat", translate, openai_error};
 

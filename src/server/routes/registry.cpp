@@ -10,6 +10,7 @@ constexpr const Dialect* kResponses = &kResponsesDialect;
 const Route kRoutes[] = {
     {"POST", "/v1/chat/completions", true, nullptr, handle_chat},
     {"POST", "/v1/chat/completions/input_tokens", true, nullptr, handle_chat_count},
+    {"POST", "/v1/chat/completions/control", false, nullptr, handle_chat_control},
     {"POST", "/v1/completions", false, nullptr, handle_completions},
     {"POST", "/v1/messages", true, kMessages, handle_messages},
     {"POST", "/v1/messages/count_tokens", true, kMessages, handle_messages_count},
