@@ -97,6 +97,9 @@ def fetch(name):
 
 
 def main():
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__.strip())
+        return
     names = sys.argv[1:] or list(MODELS)
     for name in names:
         if name not in MODELS:

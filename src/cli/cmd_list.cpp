@@ -59,6 +59,14 @@ std::string table(const std::vector<hub::StoreEntry>& entries, bool with_path) {
   return out;
 }
 
+// "" where the working folder has no ./models with models in it.
+std::string local_models(const std::string& key, bool with_path) {
+  std::vector<hub::StoreEntry> entries = hub::list_store("models");
+  if (entries.empty()) return "";
+  sort_entries(entries, key);
+  return "\nin ./models, which is looked at before the store:\n" + table(entries, with_path);
+}
+
 }  // namespace
 
 Result<int> run_list(Context& context) {
@@ -83,10 +91,10 @@ Result<int> run_list(Context& context) {
     std::string names;
     for (const hub::StoreEntry& entry : entries) names += entry.repo_id + "\n";
     VEDETTE_RETURN_IF_ERROR(print(names));
-  } else if (entries.empty()) {
-    VEDETTE_RETURN_IF_ERROR(print(printable(fmt::format("no models in {}\n", hub::store_root(store)))));
   } else {
-    VEDETTE_RETURN_IF_ERROR(print(printable(table(entries, verbosity.verbose))));
+    const std::string stored =
+        entries.empty() ? fmt::format("no models in {}\n", hub::store_root(store)) : table(entries, verbosity.verbose);
+    VEDETTE_RETURN_IF_ERROR(print(printable(stored + local_models(key, verbosity.verbose))));
   }
   return kExitDone;
 }

@@ -80,7 +80,11 @@ Status take_operands(const SubcommandSpec& subcommand, const std::vector<std::st
   for (auto at = words.begin(); at != words.end(); ++at) {
     const std::string& word = *at;
     if (at == mark) continue;
-    if (subcommand.operand.empty() || !context.operands.empty()) return unknown_word(subcommand, word, at > mark);
+    if (!context.operands.empty())
+      return invalid_request("", "unexpected word '{}': `vedette {}` takes one {} and has '{}' already",
+                             repair_utf8(word.substr(0, 60)), subcommand.name, subcommand.operand,
+                             repair_utf8(context.operands.front().substr(0, 60)));
+    if (subcommand.operand.empty()) return unknown_word(subcommand, word, at > mark);
     context.operands.push_back(word);
   }
   if (subcommand.operand_option.empty() || context.operands.empty()) return ok_status();

@@ -5,11 +5,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
-from conftest import BINARY
+from conftest import BINARY, ROOT
 
 
 def test_no_model(vedette):
@@ -191,3 +192,22 @@ def test_an_output_that_is_a_link_to_nothing(vedette, llama):
     result = vedette("convert", llama, "-o", "link")
     assert result.code == 2
     assert "link is a link to gone, which does not exist" in result.error_line()
+
+
+def test_list_tells_of_the_working_folders_models(vedette, smollm2):
+    plain = vedette("list").out
+    assert plain.startswith("no models in ") and len(plain.splitlines()) == 1
+    folder = vedette.folder / "models/me/mine"
+    folder.mkdir(parents=True)
+    os.symlink(smollm2, folder / "model.gguf")
+    lines = vedette("list").out.splitlines()
+    assert lines[0] == plain.strip() and lines[2] == "in ./models, which is looked at before the store:"
+    assert lines[4].startswith("me/mine ") and len(lines) == 5
+    # The store alone, for programs.
+    assert vedette("list", "-q").out == "" and vedette("list", "--json").json == []
+
+
+def test_fetch_models_has_a_help():
+    script = os.path.join(ROOT, "tools/fetch_models.py")
+    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "fetch_models.py [smollm2] [gemma]" in done.stdout

@@ -25,6 +25,7 @@ USAGE = [
     (["serve", "--no-model", "x"], "--no-model and a model exclude each other"),
     (["rm"], "rm: no model named"),
     (["embed"], "embed: this build runs text generation models alone"),
+    (["help", "run", "y"], "unexpected word 'y': `vedette help` takes one [SUBCOMMAND] and has 'run' already"),
     (["help", "bogus"], "there is no subcommand 'bogus'"),
     (["run", "a/b", "--", "-p"], "unexpected word '-p'"),
     (["generate", "--repetition-penalty", "0.001"], "expected a value from 0.01 to 100"),
