@@ -90,7 +90,7 @@ std::vector<OptionSpec> sampling_options() {
   group.add({"--samplers"}, kText, "Order of the samplers by name, separated by ; or ,", "(the default order)");
   group.add({"--sampler-seq", "--sampling-seq"}, kText,
             "The same by letters: d dry, k top_k, y typ_p, p top_p, s top_n_sigma, m min_p, t temperature, x xtc, "
-            "e penalties, a adaptive_p",
+            "e penalties, a adaptive_p, i infill",
             "(the default order)");
   group
       .add({"--logit-bias"}, kText,

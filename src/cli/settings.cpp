@@ -183,25 +183,11 @@ Result<std::pair<int32_t, float>> parse_logit_bias(const std::string& text) {
 }
 
 Result<std::vector<std::string>> samplers_by_letter(const std::string& letters) {
-  constexpr std::array<std::pair<char, std::string_view>, 10> kNames = {{{'d', "dry"},
-                                                                         {'k', "top_k"},
-                                                                         {'y', "typ_p"},
-                                                                         {'p', "top_p"},
-                                                                         {'s', "top_n_sigma"},
-                                                                         {'m', "min_p"},
-                                                                         {'t', "temperature"},
-                                                                         {'x', "xtc"},
-                                                                         {'e', "penalties"},
-                                                                         {'a', "adaptive_p"}}};
-  std::vector<std::string> out;
-  for (const char letter : letters) {
-    const auto found = std::ranges::find(kNames, letter, &std::pair<char, std::string_view>::first);
-    if (found == kNames.end())
-      return invalid_request("--sampler-seq", "--sampler-seq: expected letters of dkypsmtxea, found '{}'",
-                             letters.substr(0, 60));
-    out.emplace_back(found->second);
-  }
-  return out;
+  auto order = sampling::order_of_letters(letters);
+  if (!order.ok())
+    return invalid_request("--sampler-seq", "--sampler-seq: expected letters of {}, found '{}'",
+                           sampling::known_letters(), letters.substr(0, 60));
+  return order;
 }
 
 Result<sampling::SamplingParams> read_sampling(const OptionValues& options) {

@@ -63,6 +63,8 @@ Status check(const GenerateRequest& request, const RequestLimits& limits) {
                            request.logprobs);
   VEDETTE_RETURN_IF_ERROR(sampling::validate(loop_params(request.loop)));
   VEDETTE_RETURN_IF_ERROR(sampling::validate(request.sampling));
+  if (sampling::names_infill(request.sampling) && !request.sampling.infill_vocabulary)
+    return invalid_request("samplers", "samplers names infill, which needs the vocabulary (infill_vocabulary)");
   for (const auto& [id, bias] : request.sampling.logit_bias)
     if (id >= limits.vocab_size)
       return invalid_request("logit_bias", "logit_bias names token id {}, must be from 0 to {}", id,

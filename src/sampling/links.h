@@ -18,12 +18,13 @@ enum class LinkKind : uint8_t {
   kTruncate,  // not with mirostat
   kTemperature,
   kAdaptive,  // only where named, always last
+  kInfill,    // only where named, not with mirostat
   kMirostat,  // last
 };
 
-// Biases and penalties also run when the draw is greedy.
+// Biases, penalties and infill also run when the draw is greedy.
 constexpr bool runs_greedy(LinkKind kind) {
-  return kind == LinkKind::kBias || kind == LinkKind::kPenalty;
+  return kind == LinkKind::kBias || kind == LinkKind::kPenalty || kind == LinkKind::kInfill;
 }
 
 struct Link {
@@ -41,7 +42,7 @@ std::span<const Link> links();
 // llama-server's are known. Null for others.
 const Link* find_link(std::string_view name);
 
-// The names that find_link knows, for messages.
+// The names that find_link knows for messages.
 std::string known_links();
 
 // The links of a chain in the order in which they run. Expects validated params.

@@ -38,10 +38,10 @@ TEST(Order, Letters) {
             (std::vector<std::string>{"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc",
                                       "temperature"}));
   EXPECT_TRUE(order_of_letters("")->empty());
-  const auto refused = order_of_letters("ki");
+  const auto refused = order_of_letters("kz");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().field, "samplers");
-  EXPECT_EQ(refused.error().message, "samplers: a letter of the sequence is none of 'edskypmxta'");
+  EXPECT_EQ(refused.error().message, "samplers: a letter of the sequence is none of 'edskypmxtai'");
   EXPECT_FALSE(order_of_letters(std::string_view("\0", 1)).ok());
 }
 
@@ -54,9 +54,9 @@ TEST(Order, UnknownNamesAreRefusedWithThoseKnown) {
     return status.error().message;
   };
   EXPECT_EQ(
-      text({.order = {"top_k", "infill"}}),
-      "samplers names 'infill' as number 2, must be of: penalties, dry, top_n_sigma, p_less, top_k, typ_p, top_p, "
-      "min_p, xtc, temperature, adaptive_p");
+      text({.order = {"top_k", "outfill"}}),
+      "samplers names 'outfill' as number 2, must be of: penalties, dry, top_n_sigma, p_less, top_k, typ_p, top_p, "
+      "min_p, xtc, temperature, adaptive_p, infill");
   EXPECT_EQ(text({.order = {"top_k", "temp", "Top-K"}}), "samplers names 'top_k' twice, as number 3");
   for (const char* name : {"", "logit_bias", "mirostat_1", "_"}) text({.order = {name}});
   const std::string message = text({.order = {"a\n\x01\xff" + std::string(5000, 'b')}});

@@ -19,6 +19,7 @@
   LINK(xtc, 'x', kTruncate)            \
   LINK(temperature, 't', kTemperature) \
   LINK(adaptive_p, 'a', kAdaptive)     \
+  LINK(infill, 'i', kInfill)           \
   LINK(mirostat_1, 0, kMirostat)       \
   LINK(mirostat_2, 0, kMirostat)
 
@@ -109,16 +110,27 @@ std::vector<const Link*> chain_links(const SamplingParams& params, bool greedy) 
   return chain;
 }
 
+bool names_infill(const SamplingParams& params) {
+  return std::ranges::any_of(params.order, [](const std::string& name) {
+    const Link* link = find_link(name);
+    return link != nullptr && link->kind == LinkKind::kInfill;
+  });
+}
+
+std::string known_letters() {
+  std::string letters;
+  for (const Link& link : links())
+    if (link.letter != 0) letters += link.letter;
+  return letters;
+}
+
 Result<std::vector<std::string>> order_of_letters(std::string_view letters) {
   std::vector<std::string> order;
-  std::string known;
-  for (const Link& link : links())
-    if (link.letter != 0) known += link.letter;
   for (const char letter : letters) {
     const auto all = links();
     const auto found = std::find_if(all.begin(), all.end(), [&](const Link& link) { return link.letter == letter; });
     if (letter == 0 || found == all.end())
-      return invalid_request("samplers", "samplers: a letter of the sequence is none of '{}'", known);
+      return invalid_request("samplers", "samplers: a letter of the sequence is none of '{}'", known_letters());
     order.emplace_back(found->name);
   }
   return order;

@@ -102,6 +102,7 @@ Result<int32_t> SamplerChain::sample(std::span<const float> logits, const Histor
   if (!allowed.empty()) mask(candidates_, allowed);
   History here = history;
   here.position = position;
+  here.allowed = allowed;
   for (const auto& sampler : samplers_) sampler->apply(candidates_, here);
   const int32_t token =
       greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);

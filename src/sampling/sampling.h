@@ -49,6 +49,8 @@ struct SamplingParams {
   std::vector<std::pair<int32_t, float>> logit_bias = {};
   // Added to every logit, by token id; of a model's languages. Null: none.
   std::shared_ptr<const std::vector<float>> bias_table = {};
+  // Needed where `order` names infill.
+  std::shared_ptr<const class InfillVocabulary> infill_vocabulary = {};
   // Order of the links by name, those not named are left out; empty: the default order, which mirostat always has.
   std::vector<std::string> order = {};
   std::optional<uint64_t> seed = {};  // absent: drawn and reported
@@ -60,12 +62,17 @@ Status validate(const SamplingParams& params);
 
 // The order that llama-server's string of letters means ("edskypmxt"). Errors: kInvalidRequest.
 Result<std::vector<std::string>> order_of_letters(std::string_view letters);
+std::string known_letters();
+// Whether `order` has infill, which needs infill_vocabulary.
+bool names_infill(const SamplingParams& params);
 
 // One sampling position's view of the tokens before it (prompt and generated).
 struct History {
   std::span<const int32_t> tokens;
   int64_t prompt_tokens = 0;
-  int64_t position = 0;  // of the token to be chosen; the chain fills it in
+  // The chain fills these in: of the token to be chosen, and the words of the constraint (empty: every token).
+  int64_t position = 0;
+  std::span<const uint32_t> allowed = {};
 };
 
 // A kept candidate. The chain starts with every token of the vocabulary.

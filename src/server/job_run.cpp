@@ -110,6 +110,9 @@ Result<engine::GenerateRequest> JobRun::State::request_for(const BuiltPrompt& pr
   text::LanguageBias languages = defaults.language_bias;
   if (job.language_bias) languages.entries = *job.language_bias;
   request.sampling.bias_table = model->tables.language_bias(model->tokenizer(), languages);
+  if (sampling::names_infill(request.sampling))
+    request.sampling.infill_vocabulary =
+        model->tables.infill(model->tokenizer(), model->vocab_size(), model->report.eos);
   if (job.split_message) request.visible_specials = model->visible_specials;
   request.logprobs = job.logprobs;
   request.prompt_logprobs = job.prompt_logprobs;

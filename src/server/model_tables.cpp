@@ -20,6 +20,16 @@ Result<ModelTables::Breakers> ModelTables::dry_breakers(const text::Tokenizer& t
   return Breakers(std::move(shared));
 }
 
+std::shared_ptr<const sampling::InfillVocabulary> ModelTables::infill(const text::Tokenizer& tokenizer,
+                                                                      int64_t vocab_size,
+                                                                      const std::vector<int32_t>& ends) {
+  std::call_once(infill_made_, [&] {
+    infill_ = std::make_shared<const sampling::InfillVocabulary>(
+        std::min(tokenizer.size(), vocab_size), [&](int32_t id) { return tokenizer.token_bytes(id); }, ends);
+  });
+  return infill_;
+}
+
 ModelTables::BiasTable ModelTables::language_bias(const text::Tokenizer& tokenizer, const text::LanguageBias& bias) {
   if (bias.entries.empty()) return nullptr;
   if (auto kept = biases_.find(bias)) return std::move(*kept);

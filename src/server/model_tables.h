@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sampling/infill_vocabulary.h"
 #include "text/language_bias.h"
 #include "text/tokenizer.h"
 
@@ -51,12 +52,16 @@ class ModelTables {
   // For SamplingParams::dry_breakers and ::bias_table. The tokenizer is the model's, the same at each call.
   Result<Breakers> dry_breakers(const text::Tokenizer& tokenizer, int64_t vocab_size,
                                 const std::vector<std::string>& texts);
+  // For SamplingParams::infill_vocabulary; ends: the model's end tokens, the same at each call.
+  std::shared_ptr<const sampling::InfillVocabulary> infill(const text::Tokenizer& tokenizer, int64_t vocab_size,
+                                                           const std::vector<int32_t>& ends);
   BiasTable language_bias(const text::Tokenizer& tokenizer, const text::LanguageBias& bias);
 
  private:
   Latest<std::vector<std::string>, Breakers> breakers_;
   Latest<text::LanguageBias, BiasTable> biases_;
-  std::once_flag scripts_made_;
+  std::once_flag infill_made_, scripts_made_;
+  std::shared_ptr<const sampling::InfillVocabulary> infill_;
   std::unique_ptr<const text::TokenScripts> scripts_;
 };
 

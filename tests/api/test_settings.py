@@ -93,3 +93,11 @@ def test_metrics_have_the_families_of_llama_server(tiny):
                  "requests_processing", "requests_deferred", "n_decode_total", "n_busy_slots_per_decode"):
         assert f"\nllamacpp:{name} " in text, name
     assert "\nvedette_requests_total " in text
+
+
+def test_infill_can_be_named_in_the_order_of_samplers(tiny):
+    """Random weights are sure of nothing, so the link leaves the end alone."""
+    body = {**PROMPT, "temperature": 1, "seed": 1, "n_predict": 8, "samplers": ["top_k", "infill", "temperature"]}
+    status, _, answer = tiny.post("/completion", body)
+    assert status == 200 and answer["stop_type"] == "eos" and answer["content"] == ""
+    assert tiny.post("/completion", {**body, "samplers": ["outfill"]})[0] == 400

@@ -69,16 +69,10 @@ class Atem final : public ToolSyntax {
     for (const std::string& token : special) channels = channels || token == kMessage;
     CallFrame frame{.between = channels ? lark_mark(kEom, special) : lark_text("\n")};
     return call_rules(tools, choice, frame, [&](const ToolSpec& tool, size_t n, std::string& rules) {
-      const auto parameters = parameter_rules(tool, n, rules, [](const std::string& name) {
-        return ParameterForm{.open = lark_text("<atem:parameter name=\"" + name + "\">"),
-                             .close = lark_text("</atem:parameter>\n"),
-                             .close_regex = R"(<\/atem:parameter>)",
-                             .after_text = lark_text("\n")};
-      });
       const std::string header =
           channels ? start + " " + lark_text(" to=" + tool.name) + " " + lark_mark(kMessage, special) + " " : "";
-      return header + lark_text("<atem:function_calls>\n<atem:invoke name=\"" + tool.name + "\">\n") + " " +
-             in_sequence(parameters) + lark_text("</atem:invoke>\n</atem:function_calls>");
+      return header + lark_text(std::string(kOpen) + "\n") + " " + xml_call_body(form(), tool, n, rules) + " " +
+             lark_text(kClose);
     });
   }
 };

@@ -33,18 +33,9 @@ class MiniMax final : public ToolSyntax {
   }
   std::string call_grammar(std::span<const ToolSpec> tools, const ToolChoice& choice,
                            std::span<const std::string> special) const override {
-    return call_rules(tools, choice,
-                      {.open = lark_mark(kOpen, special) + " " + lark_text("\n"), .close = lark_mark(kClose, special)},
-                      [](const ToolSpec& tool, size_t n, std::string& rules) {
-                        const auto parameters = parameter_rules(tool, n, rules, [](const std::string& name) {
-                          return ParameterForm{.open = lark_text("<parameter name=\"" + name + "\">"),
-                                               .close = lark_text("</parameter>\n"),
-                                               .close_regex = R"(<\/parameter>)",
-                                               .after_text = lark_text("\n")};
-                        });
-                        return lark_text("<invoke name=\"" + tool.name + "\">\n") + " " + in_sequence(parameters) +
-                               lark_text("</invoke>\n");
-                      });
+    return call_rules(
+        tools, choice, {.open = lark_mark(kOpen, special) + " " + lark_text("\n"), .close = lark_mark(kClose, special)},
+        [](const ToolSpec& tool, size_t n, std::string& rules) { return xml_call_body(form(), tool, n, rules); });
   }
 };
 

@@ -36,14 +36,7 @@ class QwenXml final : public ToolSyntax {
     const std::string open = lark_mark(kOpen, special), close = lark_mark(kClose, special);
     return call_rules(tools, choice, {.between = lark_text("\n")},
                       [&](const ToolSpec& tool, size_t n, std::string& rules) {
-                        const auto parameters = parameter_rules(tool, n, rules, [](const std::string& name) {
-                          return ParameterForm{.open = lark_text("<parameter=" + name + ">\n"),
-                                               .close = lark_text("\n</parameter>\n"),
-                                               .close_regex = R"(<\/parameter>)",
-                                               .after_text = lark_text("\n")};
-                        });
-                        return open + " " + lark_text("\n<function=" + tool.name + ">\n") + " " +
-                               in_sequence(parameters) + lark_text("</function>\n") + " " + close;
+                        return open + " " + lark_text("\n") + " " + xml_call_body(form(), tool, n, rules) + " " + close;
                       });
   }
 };

@@ -1,5 +1,6 @@
 #include "text/tools/xml_calls.h"
 
+#include "text/tools/call_grammar.h"
 #include "text/tools/head_cursor.h"
 #include "text/tools/typed_value.h"
 
@@ -8,7 +9,32 @@ namespace {
 
 constexpr std::string_view kCdataOpen = "<![CDATA[", kCdataClose = "]]>";
 
+// A regular expression in slashes that matches just the text of a tag.
+std::string tag_regex(std::string_view tag) {
+  std::string out;
+  for (const char c : tag) {
+    if (std::string_view("\\/^$.|?*+()[]{}").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string xml_call_body(const XmlForm& form, const ToolSpec& tool, size_t n, std::string& rules) {
+  const std::string tag_end = form.attributes ? ">" : "", newline = form.framed_by_newlines ? "\n" : "";
+  const auto tag = [&](std::string_view open, const std::string& name, std::string_view end) {
+    return std::string(open) + name + std::string(end) + tag_end;
+  };
+  const auto parameters = parameter_rules(tool, n, rules, [&](const std::string& name) {
+    return ParameterForm{.open = lark_text(tag(form.parameter_open, name, form.key_end) + newline),
+                         .close = lark_text(newline + std::string(form.value_close) + "\n"),
+                         .close_regex = tag_regex(form.value_close),
+                         .after_text = lark_text("\n")};
+  });
+  return lark_text(tag(form.call_open, tool.name, form.name_end) + "\n") + " " + in_sequence(parameters) +
+         lark_text(std::string(form.call_close) + "\n");
+}
 
 CallMarks XmlCallParser::marks_of(const XmlForm& form) {
   CallMarks marks{

@@ -32,6 +32,10 @@ struct XmlForm {
   std::vector<std::string_view> dropped = {};
 };
 
+// The grammar of one call in a form whose tags stand on lines of their own, without its wrapper: the body of rule
+// call_N of call_rules (call_grammar.h).
+std::string xml_call_body(const XmlForm& form, const ToolSpec& tool, size_t n, std::string& rules);
+
 class XmlCallParser : public CallParser {
  public:
   XmlCallParser(std::vector<ToolSpec> tools, XmlForm form);
