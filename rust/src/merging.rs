@@ -3,7 +3,7 @@
 
 use crate::border::Failure;
 use crate::word_table::WordTable;
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 const NONE: u32 = u32::MAX;
@@ -86,9 +86,42 @@ struct Symbol {
 #[derive(Default)]
 pub struct MergeScratch {
     symbols: Vec<Symbol>,
-    // rank, position of the left symbol, id of the whole
-    queue: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    queue: BinaryHeap<Candidate>,
 }
+
+/// The greatest is the one with the lowest rank, of equal ones the leftmost.
+struct Candidate {
+    /// Rank in the upper half, position of the left symbol in the lower.
+    order: u64,
+    /// Of the whole; the rank tells it.
+    id: u32,
+}
+
+impl Candidate {
+    fn new((rank, id): (u32, u32), at: u32) -> Candidate {
+        Candidate { order: u64::from(rank) << 32 | u64::from(at), id }
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        other.order.cmp(&self.order)
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Candidate {}
 
 impl ByteMerges {
     /// merges: left and right parts in order of rank.
@@ -204,17 +237,18 @@ impl ByteMerges {
         Ok(())
     }
 
-    /// The lowest rank first, of equal ones the leftmost. An entry whose pair has changed since still counts if the
+    /// An entry whose pair has changed since still counts if the
     /// changed pair makes the same token: several merges may make one, and the crate decides so.
     fn merge(&self, scratch: &mut MergeScratch) {
         let MergeScratch { symbols, queue } = scratch;
         queue.clear();
         for at in 1..symbols.len() {
-            if let Some((rank, id)) = self.merges.find(symbols[at - 1].id, symbols[at].id) {
-                queue.push(Reverse((rank, at as u32 - 1, id)));
+            if let Some(merge) = self.merges.find(symbols[at - 1].id, symbols[at].id) {
+                queue.push(Candidate::new(merge, at as u32 - 1));
             }
         }
-        while let Some(Reverse((_, at, id))) = queue.pop() {
+        while let Some(Candidate { order, id }) = queue.pop() {
+            let at = order as u32;
             let left = symbols[at as usize];
             if left.size == 0 || left.next == NONE {
                 continue;
@@ -228,13 +262,13 @@ impl ByteMerges {
             symbols[at as usize] = merged;
             if let Some(next) = symbols.get_mut(right.next as usize) {
                 next.previous = at;
-                if let Some((rank, whole)) = self.merges.find(id, next.id) {
-                    queue.push(Reverse((rank, at, whole)));
+                if let Some(merge) = self.merges.find(id, next.id) {
+                    queue.push(Candidate::new(merge, at));
                 }
             }
             if let Some(previous) = symbols.get(merged.previous as usize) {
-                if let Some((rank, whole)) = self.merges.find(previous.id, id) {
-                    queue.push(Reverse((rank, merged.previous, whole)));
+                if let Some(merge) = self.merges.find(previous.id, id) {
+                    queue.push(Candidate::new(merge, merged.previous));
                 }
             }
         }

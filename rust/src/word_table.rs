@@ -8,6 +8,14 @@ const NONE: u32 = u32::MAX;
 /// Ids from here on are taken for a damaged file, since tables are made by id.
 pub const MAX_ID: u32 = 1 << 24;
 
+/// An entry's index, and a part of its hash that tells most others apart without a look at their texts.
+#[derive(Clone, Copy)]
+struct Slot {
+    mark: u32,
+    index: u32,
+}
+const FREE: Slot = Slot { mark: 0, index: NONE };
+
 #[derive(Clone)]
 struct Entry {
     end: u32,
@@ -19,7 +27,7 @@ struct Entry {
 pub struct WordTable {
     bytes: String,
     entries: Vec<Entry>,
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
     hasher: RandomState,
     by_id: Vec<u32>,
 }
@@ -47,14 +55,16 @@ impl WordTable {
             return Err(Failure::invalid(format!("token id {id} is above {MAX_ID}")));
         }
         self.grow_slots(self.entries.len() + 1);
-        let slot = self.slot(word);
-        if self.slots[slot] != NONE {
-            self.entries[self.slots[slot] as usize].id = id;
+        let hash = self.hasher.hash_one(word);
+        let at = self.slot(word, hash);
+        let found = self.slots[at].index;
+        if found != NONE {
+            self.entries[found as usize].id = id;
             return Ok(());
         }
         let end = u32::try_from(self.bytes.len() + word.len());
         let end = end.map_err(|_| Failure::invalid("over 4 GiB of tokens"))?;
-        self.slots[slot] = self.entries.len() as u32;
+        self.slots[at] = Slot { mark: mark(hash), index: self.entries.len() as u32 };
         self.bytes.push_str(word);
         self.entries.push(Entry { end, id });
         Ok(())
@@ -86,7 +96,7 @@ impl WordTable {
         if self.slots.is_empty() {
             return None;
         }
-        match self.slots[self.slot(word)] {
+        match self.slots[self.slot(word, self.hasher.hash_one(word))].index {
             NONE => None,
             index => Some(self.entries[index as usize].id),
         }
@@ -109,13 +119,16 @@ impl WordTable {
     }
 
     /// The slot that holds the word, or the free one where it belongs.
-    fn slot(&self, word: &str) -> usize {
+    fn slot(&self, word: &str, hash: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = self.hasher.hash_one(word) as usize & mask;
-        while self.slots[at] != NONE && self.word(self.slots[at] as usize) != word {
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot.index == NONE || (slot.mark == mark(hash) && self.word(slot.index as usize) == word) {
+                return at;
+            }
             at = (at + 1) & mask;
         }
-        at
     }
 
     /// At least half of the slots stay free.
@@ -123,16 +136,21 @@ impl WordTable {
         if words * 2 <= self.slots.len() {
             return;
         }
-        self.slots = vec![NONE; (words * 2).next_power_of_two().max(64)];
+        self.slots = vec![FREE; (words * 2).next_power_of_two().max(64)];
         let mask = self.slots.len() - 1;
         for index in 0..self.entries.len() {
-            let mut at = self.hasher.hash_one(self.word(index)) as usize & mask;
-            while self.slots[at] != NONE {
+            let hash = self.hasher.hash_one(self.word(index));
+            let mut at = hash as usize & mask;
+            while self.slots[at].index != NONE {
                 at = (at + 1) & mask;
             }
-            self.slots[at] = index as u32;
+            self.slots[at] = Slot { mark: mark(hash), index: index as u32 };
         }
     }
+}
+
+fn mark(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 pub fn one_id(word: &str, other: &str, id: u32) -> Failure {
