@@ -33,7 +33,7 @@ struct RopeArguments {
 // keys are one vector, then values [kBlockTokens][value_stride].
 struct KvLayer {
   std::byte* data = nullptr;
-  int64_t block_bytes = 0;
+  int64_t block_bytes = 0;  // from one block to the next
   int64_t head_bytes = 0;
   int64_t value_offset = 0;  // bytes from a head's keys to its values
   int head_dim = 0;

@@ -28,9 +28,9 @@ Result<KvCache> KvCache::create(const KvGroupConfig& config) {
   cache.first_.type = config.type;
   cache.first_.value_offset = config.head_dim * kBlockTokens * element;
   cache.first_.head_bytes = cache.first_.value_offset + cache.first_.value_stride * kBlockTokens * element;
-  cache.first_.block_bytes = cache.first_.head_bytes * config.n_kv_heads;
-  const auto layer_bytes = checked_mul(cache.first_.block_bytes, config.n_blocks);
-  const auto bytes = layer_bytes ? checked_mul<int64_t>(*layer_bytes, config.n_layers) : std::nullopt;
+  cache.layer_bytes_ = cache.first_.head_bytes * config.n_kv_heads;
+  const auto block_bytes = checked_mul<int64_t>(cache.layer_bytes_, config.n_layers);
+  const auto bytes = block_bytes ? checked_mul<int64_t>(*block_bytes, config.n_blocks) : std::nullopt;
   if (!bytes) return unsupported("", "K/V group: {} blocks do not fit 64-bit sizes", config.n_blocks);
   void* data = mmap(nullptr, static_cast<size_t>(*bytes), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,7 +40,7 @@ Result<KvCache> KvCache::create(const KvGroupConfig& config) {
   }
   // Large pages save most of the address translation of a long context; a refusal costs nothing but that.
   madvise(data, static_cast<size_t>(*bytes), MADV_HUGEPAGE);
-  cache.layer_bytes_ = *layer_bytes;
+  cache.first_.block_bytes = *block_bytes;
   cache.bytes_ = *bytes;
   cache.data_ = static_cast<std::byte*>(data);
   return cache;

@@ -1,4 +1,5 @@
-// The memory of one K/V group: every layer's blocks, laid out for the attention kernels (kernels.h, KvLayer).
+// The memory of one K/V group, laid out for the attention kernels (kernels.h, KvLayer). All layers of a block lie
+// together, so that the huge pages that are taken are those of the blocks in use.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class KvCache {
   KvCache() = default;
   KvGroupConfig config_;
   KvLayer first_;  // layer 0
-  int64_t layer_bytes_ = 0;
+  int64_t layer_bytes_ = 0;  // of one block
   int64_t bytes_ = 0;
   std::byte* data_ = nullptr;
 };
