@@ -6,9 +6,10 @@
 The file is read once beforehand, so it lies in the page cache. The time is the median over the runs, from the start of
 the process to the first byte of its reply (`--max-tokens 1`). Memory is that of one more run, looked at every few
 milliseconds through /proc: the most that was resident of the model's mapping, of anonymous memory, and of both at one
-moment, beside what the program reports of itself (`--json`) and estimates beforehand (`inspect --json`).
-"tensors" = the mapping and the anonymous memory that the program reports as weights, together, against the tensor data
-of the file; "rest" = the peak of all resident memory less tensors and the K/V that is counted.
+moment, beside what the program reports of itself (`--json`).
+"tensors" = the most that was resident of the mapping plus the weights that the program holds in anonymous memory, as a
+share of the file; "rest" = the peak of all resident memory less those weights: an upper bound, as it includes the K/V
+blocks that a short prompt touches.
 """
 
 import argparse
@@ -90,23 +91,17 @@ def watch_memory(line, model):
         return peak, json.loads(out.read())
 
 
-def estimate(args, model):
-    line = [args.vedette, "inspect", model, "--json"]
-    return json.loads(subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+")
     parser.add_argument("--vedette", default="build/release/vedette")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--ctx-size", type=int)
-    parser.add_argument("--prompt", default="Name three rivers and the seas that they reach.")
-    own, _, extra = (sys.argv[1:] + ["--"])[: len(sys.argv)], None, []
-    if "--" in sys.argv:
-        own, extra = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
-    args = parser.parse_args(own)
-    args.extra = extra
+    parser.add_argument("--prompt", default="Hello")
+    given = sys.argv[1:] + ["--"]
+    split = given.index("--")
+    args = parser.parse_args(given[:split])
+    args.extra = given[split + 1 : -1]
     for model in args.models:
         read_ahead(model)
         line = command(args, model)
@@ -119,7 +114,10 @@ def main():
             f"prefill {reply['timings']['prefill_ms']:.0f} ms of {reply['timings']['prompt_tokens']} tokens"
         )
         print("  peaks in MiB: " + ", ".join(f"{key} {value / MIB:.1f}" for key, value in peak.items()))
-        print(f"  reported: {json.dumps(reply.get('memory'))}")
+        memory = reply["memory"]
+        tensors = (memory["weight_bytes"] + peak["mapping"]) / os.path.getsize(model)
+        print(f"  tensors {tensors:.3f} of the file; rest {(peak['rss'] - memory['weight_bytes']) / MIB:.1f} MiB")
+        print("  reported in MiB: " + ", ".join(f"{key} {value / MIB:.1f}" for key, value in memory.items()))
 
 
 main()

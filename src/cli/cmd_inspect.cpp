@@ -92,6 +92,7 @@ Json to_json(const Inspection& inspection) {
   out.set("kv_detail", memory.kv_detail.empty() ? Json() : Json(memory.kv_detail));
   out.set("per_slot_overhead_bytes", Json());
   out.set("activation_bytes", or_null(memory.activation_bytes));
+  out.set("program_bytes", memory.program_bytes);
   out.set("backend_inflight_bytes", 0);
   out.set("headroom_bytes", or_null(memory.headroom_bytes));
   out.set("headroom_factor", memory.headroom);
@@ -131,6 +132,7 @@ std::string to_text(const Inspection& inspection) {
   out += fmt::format("K/V cache    {} for {} tokens x {} ({})\n", bytes_text(memory.kv_bytes), memory.tokens,
                      inspection.query.load.max_sequences, memory.kv_detail.empty() ? "unknown" : memory.kv_detail);
   out += fmt::format("Activations  {}\n", bytes_text(memory.activation_bytes));
+  out += fmt::format("Program      {} (code, scratch, tokenizer)\n", engine::format_bytes(memory.program_bytes));
   out += fmt::format("Headroom     {} (factor {})\n", bytes_text(memory.headroom_bytes), memory.headroom);
   out += fmt::format("Total        {}\n", bytes_text(memory.total_bytes));
   out += fmt::format("Available    {}\n", bytes_text(memory.budget_bytes));

@@ -34,10 +34,12 @@ Status preflight_memory(const weights::Checkpoint& checkpoint, MemoryQuery query
   if (!fits.ok() && !force) return fits;
   if (!fits.ok()) print_notice(fits.error().message + "; going on, as --force asks");
   if (quiet) return ok_status();
-  print_notice(fmt::format("memory: weights {}, K/V {} for {} tokens, in all {} of {} available",
-                           engine::format_bytes(report.weight_bytes), engine::format_bytes(report.kv_bytes.value_or(0)),
-                           report.tokens, engine::format_bytes(report.total_bytes.value_or(0)),
-                           report.budget_bytes ? engine::format_bytes(*report.budget_bytes) : "an unknown amount"));
+  print_notice(
+      fmt::format("memory: weights {}, K/V {} for {} tokens, activations {}, program {}, in all {} of {} available",
+                  engine::format_bytes(report.weight_bytes), engine::format_bytes(report.kv_bytes.value_or(0)),
+                  report.tokens, engine::format_bytes(report.activation_bytes.value_or(0)),
+                  engine::format_bytes(report.program_bytes), engine::format_bytes(report.total_bytes.value_or(0)),
+                  report.budget_bytes ? engine::format_bytes(*report.budget_bytes) : "an unknown amount"));
   return ok_status();
 }
 

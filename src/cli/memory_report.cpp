@@ -51,6 +51,7 @@ MemoryReport report_memory(const weights::Checkpoint& checkpoint, const models::
   MemoryReport report;
   report.weight_bytes = checkpoint.tensor_bytes;
   report.tokens = query.tokens;
+  report.program_bytes = engine::program_bytes(checkpoint);
   report.headroom = query.memory.headroom;
   if (query.memory.limit_bytes)
     report.budget_bytes = query.memory.limit_bytes;
@@ -60,7 +61,8 @@ MemoryReport report_memory(const weights::Checkpoint& checkpoint, const models::
   add_kv(checkpoint, *spec, query, report);
   const double held = static_cast<double>(report.weight_bytes + *report.kv_bytes);
   report.headroom_bytes = static_cast<int64_t>(held * (report.headroom - 1));
-  report.total_bytes = report.weight_bytes + *report.kv_bytes + *report.headroom_bytes + *report.activation_bytes;
+  report.total_bytes =
+      report.weight_bytes + *report.kv_bytes + *report.headroom_bytes + *report.activation_bytes + report.program_bytes;
   return report;
 }
 

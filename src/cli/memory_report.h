@@ -29,6 +29,7 @@ struct MemoryReport {
   std::optional<int64_t> kv_bytes;
   std::string kv_detail;  // one line about layers and windows
   std::optional<int64_t> activation_bytes;
+  int64_t program_bytes = 0;  // all else: code, scratch, tokenizer; near the truth
   double headroom = 1;
   std::optional<int64_t> headroom_bytes;
   std::optional<int64_t> total_bytes;

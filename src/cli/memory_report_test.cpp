@@ -65,6 +65,8 @@ TEST(MemoryReport, CountsWhatTheEngineAllocates) {
     EXPECT_EQ(report.kv_bytes, loaded->report.memory.kv_bytes);
     EXPECT_EQ(report.kv_bytes, loaded->report.estimate.kv_bytes);
     EXPECT_EQ(report.activation_bytes, loaded->report.estimate.activation_bytes);
+    EXPECT_EQ(report.program_bytes, loaded->report.estimate.program_bytes);
+    EXPECT_GT(report.program_bytes, 0);
   }
 }
 

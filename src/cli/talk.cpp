@@ -14,6 +14,7 @@
 #include "cli/memory_budget.h"
 #include "cli/prompt.h"
 #include "cli/terminal.h"
+#include "engine/memory.h"
 #include "hub/model_store.h"
 #include "models/registry.h"
 #include "server/job_run.h"
@@ -75,9 +76,14 @@ Status preflight(const TalkSettings& settings, const weights::Checkpoint& checkp
 
 std::string start_line(const server::ServedModel& model) {
   const engine::LoadReport& report = model.report;
-  return fmt::format("{} ({}): compute {}, {}, {} threads, K/V {}, context {}, loaded in {:.1f} s", model.id,
-                     report.family, ops::to_string(report.backend.compute), report.backend.isa, report.backend.threads,
-                     ops::to_string(report.kv_type), report.context_length, report.load_ms / 1000);
+  const ops::MemoryUse& memory = report.memory;
+  return fmt::format(
+      "{} ({}): compute {}, {}, {} threads, K/V {}, context {}; weights {}, K/V up to {}, activations {}; loaded in "
+      "{:.2f} s",
+      model.id, report.family, ops::to_string(report.backend.compute), report.backend.isa, report.backend.threads,
+      ops::to_string(report.kv_type), report.context_length,
+      engine::format_bytes(memory.weight_bytes + memory.mapped_bytes), engine::format_bytes(memory.kv_bytes),
+      engine::format_bytes(memory.activation_bytes), report.load_ms / 1000);
 }
 
 double rate(int64_t tokens, double milliseconds) {
@@ -211,6 +217,22 @@ std::string profile_block(const Reply& reply) {
       timings.decode_ms, decode_rate(timings));
 }
 
+namespace {
+
+// What the back end holds after loading; K/V is what its blocks take once all are in use.
+Json memory_json(const engine::LoadReport& report) {
+  Json out = Json::object();
+  out.set("weight_bytes", report.memory.weight_bytes);
+  out.set("mapped_bytes", report.memory.mapped_bytes);
+  out.set("kv_bytes", report.memory.kv_bytes);
+  out.set("activation_bytes", report.memory.activation_bytes);
+  out.set("estimated_program_bytes", report.estimate.program_bytes);
+  out.set("estimated_total_bytes", report.estimate.total_bytes);
+  return out;
+}
+
+}  // namespace
+
 Json reply_json(const Talk& talk, const Reply& reply) {
   auto ids_json = [](const std::vector<int32_t>& ids) {
     Json array = Json::array();
@@ -245,6 +267,7 @@ Json reply_json(const Talk& talk, const Reply& reply) {
   out.set("threads", report.backend.threads);
   out.set("kv_type", ops::to_string(report.kv_type));
   out.set("context_length", report.context_length);
+  out.set("memory", memory_json(report));
   return out;
 }
 

@@ -57,6 +57,7 @@ Result<KvPlan> plan_memory(const weights::Checkpoint& checkpoint, const LoadOpti
   input.kv_type = config.kv_type;
   input.weight_bytes = checkpoint.tensor_bytes;
   input.activation_bytes = models::activation_bytes(spec, config);
+  input.program_bytes = program_bytes(checkpoint);
   input.model_context = spec.context_length;
   input.context_length = options.context_length;
   input.max_sequences = options.max_sequences;

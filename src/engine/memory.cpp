@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cache/kv_cache.h"
+#include "text/tokenizer.h"
 
 namespace vedette::engine {
 namespace {
@@ -112,10 +113,17 @@ int64_t kv_bytes(std::span<const models::KvGroupPlan> groups, std::span<const in
   return bytes;
 }
 
-MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t activation_bytes, int64_t available) {
-  MemoryEstimate estimate{weight_bytes, kv_bytes, activation_bytes, 0, available};
-  estimate.total_bytes =
-      static_cast<int64_t>(kMemoryHeadroom * static_cast<double>(weight_bytes + kv_bytes)) + activation_bytes;
+int64_t program_bytes(const weights::Checkpoint& checkpoint) {
+  // Measured (bench/start_up.py): pages of the program and its libraries, buffers of the first step, stacks.
+  constexpr int64_t kProgramBytes = int64_t{32} << 20;
+  return kProgramBytes + text::tokenizer_bytes(checkpoint.tokenizer);
+}
+
+MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t activation_bytes, int64_t available,
+                               int64_t program_bytes) {
+  MemoryEstimate estimate{weight_bytes, kv_bytes, activation_bytes, program_bytes, 0, available};
+  estimate.total_bytes = static_cast<int64_t>(kMemoryHeadroom * static_cast<double>(weight_bytes + kv_bytes)) +
+                         activation_bytes + program_bytes;
   return estimate;
 }
 
@@ -134,7 +142,7 @@ namespace {
 
 // Bytes that K/V may take beside weights and activations.
 int64_t kv_limit(const KvPlanInput& input) {
-  const int64_t rest = input.available_bytes - input.activation_bytes;
+  const int64_t rest = input.available_bytes - input.activation_bytes - input.program_bytes;
   const int64_t fits = static_cast<int64_t>(static_cast<double>(rest) / kMemoryHeadroom) - input.weight_bytes;
   return input.kv_budget_bytes > 0 ? std::min(fits, input.kv_budget_bytes) : fits;
 }
@@ -191,7 +199,8 @@ Status check_input(const KvPlanInput& input, int64_t limit) {
                            "lower --ctx-size",
                            input.context_length, input.model_context);
   if (limit > 0) return ok_status();
-  const MemoryEstimate needs = estimate_memory(input.weight_bytes, 0, input.activation_bytes, input.available_bytes);
+  const MemoryEstimate needs =
+      estimate_memory(input.weight_bytes, 0, input.activation_bytes, input.available_bytes, input.program_bytes);
   return out_of_budget("",
                        "the model needs {} for weights and activations, {} are available; use a smaller or more "
                        "strongly quantized model, or free memory",
@@ -224,7 +233,7 @@ Result<KvPlan> plan_kv(const KvPlanInput& input) {
   for (size_t i = 0; i < one.size(); ++i) plan.sequences = std::min(plan.sequences, plan.blocks[i] / one[i]);
   plan.blocks = with_cache(input, std::move(plan.blocks), plan.context_length, limit);
   plan.memory = estimate_memory(input.weight_bytes, kv_bytes(input.groups, plan.blocks, input.kv_type),
-                                input.activation_bytes, input.available_bytes);
+                                input.activation_bytes, input.available_bytes, input.program_bytes);
   return plan;
 }
 

@@ -10,6 +10,7 @@
 #include "models/decoder.h"
 #include "models/spec.h"
 #include "ops/types.h"
+#include "weights/checkpoint.h"
 
 namespace vedette::engine {
 
@@ -17,13 +18,17 @@ struct MemoryEstimate {
   int64_t weight_bytes = 0;  // as stored (re-packed weights take about as much)
   int64_t kv_bytes = 0;      // every block of every group
   int64_t activation_bytes = 0;
-  int64_t total_bytes = 0;      // kMemoryHeadroom * (weights + kv) + activations
+  int64_t program_bytes = 0;    // program_bytes() below
+  int64_t total_bytes = 0;      // kMemoryHeadroom * (weights + kv) + activations + program
   int64_t available_bytes = 0;  // available_memory() when it was made
   bool fits() const { return total_bytes <= available_bytes; }
 };
 
-// Allocator slack, tokenizer, scratch of the kernels: 5 % of weights and K/V.
+// Rounding of tiles and blocks, allocator slack: 5 % of weights and K/V.
 inline constexpr double kMemoryHeadroom = 1.05;
+
+// What a model's process takes beside weights, K/V and activations: code, the scratch of threads, the tokenizer.
+int64_t program_bytes(const weights::Checkpoint& checkpoint);
 
 // Bytes a new allocation may take: MemAvailable, lowered by what the process's cgroups (v2, or v1's memory
 // controller) still allow; reclaimable file cache counts as free. kUnavailable if the kernel tells neither.
@@ -42,7 +47,8 @@ std::vector<int64_t> cache_blocks_for(std::span<const models::KvGroupPlan> group
 inline constexpr int64_t kTokensPerSnapshot = 2048;
 int64_t kv_bytes(std::span<const models::KvGroupPlan> groups, std::span<const int64_t> blocks, ops::DType type);
 
-MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t activation_bytes, int64_t available);
+MemoryEstimate estimate_memory(int64_t weight_bytes, int64_t kv_bytes, int64_t activation_bytes, int64_t available,
+                               int64_t program_bytes = 0);
 
 // What a model's K/V pool will be: blocks per group and the context they carry.
 struct KvPlan {
@@ -57,6 +63,7 @@ struct KvPlanInput {
   ops::DType kv_type = ops::DType::kF16;
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
+  int64_t program_bytes = 0;
   int64_t model_context = 0;   // trained limit
   int64_t context_length = 0;  // asked for; 0: the model's own, lowered to what fits
   int64_t max_sequences = 1;

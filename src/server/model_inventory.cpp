@@ -32,7 +32,7 @@ void estimate(const weights::Checkpoint& checkpoint, const models::DecoderSpec& 
   config.kv_blocks = engine::blocks_for(groups, context, 1, load.prefill_chunk);
   const int64_t kv = engine::kv_bytes(groups, config.kv_blocks, config.kv_type);
   const auto memory = engine::estimate_memory(checkpoint.tensor_bytes, kv, models::activation_bytes(spec, config),
-                                              available.value_or(0));
+                                              available.value_or(0), engine::program_bytes(checkpoint));
   row.need_bytes = memory.total_bytes;
   if (available) row.fits = memory.fits();
 }

@@ -5,6 +5,31 @@
 #include "text/vocabulary.h"
 
 namespace vedette::text {
+namespace {
+
+int64_t text_bytes(const std::vector<std::string>& texts) {
+  int64_t bytes = 0;
+  for (const std::string& text : texts) bytes += static_cast<int64_t>(text.size());
+  return bytes;
+}
+
+}  // namespace
+
+int64_t tokenizer_bytes(const weights::TokenizerSource& source) {
+  // A word lies as text in three tables and has some 80 bytes of places and slots in them, a merge up to 48 bytes of
+  // slots. Until the model is loaded the source's own strings are there as well.
+  constexpr int64_t kWordBytes = 80, kMergeBytes = 48, kStringBytes = sizeof(std::string);
+  if (const auto* gguf = std::get_if<weights::GgufVocabulary>(&source)) {
+    const auto words = static_cast<int64_t>(gguf->tokens.size());
+    const auto merges = static_cast<int64_t>(gguf->merges.size());
+    return words * (kWordBytes + kStringBytes) + merges * (kMergeBytes + kStringBytes) + 4 * text_bytes(gguf->tokens) +
+           2 * text_bytes(gguf->merges);
+  }
+  // The text of the file, and about as much again of tables.
+  if (const auto* json = std::get_if<weights::HfTokenizer>(&source))
+    return 5 * static_cast<int64_t>(json->tokenizer_json.size()) / 2;
+  return 0;
+}
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;

@@ -19,6 +19,9 @@ struct EncodeOptions {
   bool parse_special = true;  // special tokens written in the text become their ids
 };
 
+// What the tables of a tokenizer take once it is made, and while it is: near the truth, from the sizes of its source.
+int64_t tokenizer_bytes(const weights::TokenizerSource& source);
+
 // Immutable after creation; any thread.
 class Tokenizer {
  public:

@@ -119,6 +119,7 @@ Result<Checkpoint> open_gguf(const std::string& path, const OpenOptions& options
     VEDETTE_ASSIGN_OR_RETURN(const auto file, MappedFile::open(paths[i]));
     storage->files.push_back(file);
     VEDETTE_ASSIGN_OR_RETURN(auto part, parse_gguf(file->bytes(), paths[i]));
+    release_mapped_pages(file->bytes());  // metadata is copied
     VEDETTE_RETURN_IF_ERROR(check_split(part, i, paths.size(), paths[i]));
     n_tensors += part.tensors.size() + part.unreadable.size();
     if (i == 0)

@@ -105,7 +105,7 @@ def test_inspect(vedette, smollm2):
     document = vedette("inspect", "-m", smollm2, "--json", "-n", "1024").json
     assert set(document) >= {"vedette_version", "model", "model_type", "family", "inputs", "weights_bytes",
                              "weights_source", "kv_bytes_per_token", "kv_bytes_total", "kv_detail",
-                             "per_slot_overhead_bytes", "activation_bytes", "backend_inflight_bytes", "headroom_bytes",
+                             "per_slot_overhead_bytes", "activation_bytes", "program_bytes", "backend_inflight_bytes", "headroom_bytes",
                              "headroom_factor", "budget_bytes", "total_bytes", "fits"}
     assert document["family"] == "llama"
     # 30 layers, keys and values, 3 heads of 64, 2 bytes
