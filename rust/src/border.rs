@@ -3,6 +3,7 @@
 use crate::allocation::Meter;
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -187,18 +188,31 @@ pub struct Limits {
     pub memory: usize,
 }
 
+/// Threads that were left to themselves, of the process: their memory cannot be had back, so there is an end to it.
+static GIVEN_UP: AtomicUsize = AtomicUsize::new(0);
+const MOST_GIVEN_UP: usize = 32;
+
 enum Beyond {
     Time,
     Memory,
 }
 
 /// The same, but with limits, beyond which the thread is left to itself and stands still at its next allocation: an
-/// error that names them. The body holds no lock.
+/// error that names them, and `given_up` is set, since what the thread holds is lost. The body holds no lock.
 pub fn on_large_stack_limited<T: Send + 'static>(
     limits: Limits,
+    given_up: &AtomicBool,
     body: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
+    if GIVEN_UP.load(Ordering::Relaxed) >= MOST_GIVEN_UP {
+        return Err(Failure::invalid(format!(
+            "expected no more work after {MOST_GIVEN_UP} renderings beyond their limits, whose memory is lost; use a \
+             simpler template and restart the process"
+        )));
+    }
     run_limited(limits, true, body)?.map_err(|beyond| {
+        given_up.store(true, Ordering::Relaxed);
+        GIVEN_UP.fetch_add(1, Ordering::Relaxed);
         Failure::invalid(match beyond {
             Beyond::Time => {
                 format!("expected to be done within {} seconds, was not; use a simpler template", limits.time.as_secs())
@@ -309,5 +323,24 @@ pub unsafe extern "C" fn vt_bytes_free(bytes: VtBytes) {
 pub unsafe extern "C" fn vt_ids_free(ids: VtIds) {
     if !ids.data.is_null() {
         drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(ids.data, ids.size)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_given_up_has_an_end() {
+        let limits = Limits { time: Duration::from_secs(600), memory: 1 << 20 };
+        let mark = AtomicBool::new(false);
+        let fits = || on_large_stack_limited(limits, &AtomicBool::new(false), || Ok(vec![1u8; 1000].len()));
+        for _ in 0..MOST_GIVEN_UP {
+            assert!(fits().is_ok());
+            let beyond = on_large_stack_limited(limits, &mark, || Ok(vec![1u8; 2 << 20].len()));
+            assert!(beyond.err().is_some_and(|failure| failure.text.contains("at most 1 MiB")));
+            assert!(mark.load(Ordering::Relaxed));
+        }
+        assert!(fits().err().is_some_and(|failure| failure.text.contains("restart the process")));
     }
 }

@@ -5,6 +5,7 @@ use crate::{python, template_source, values};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,10 @@ const FUEL: u64 = 10_000_000;
 /// Time and memory allowed for one rendering: steps of very different size cost the same fuel.
 const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 1 << 30 };
 
+/// The same of a template that has been beyond them: what a rendering that is given up holds is lost until the process
+/// ends, so it may not hold much again. A 100,000-token conversation needs less.
+const WARY_LIMITS: Limits = Limits { time: Duration::from_secs(2), memory: 64 << 20 };
+
 /// A template as its owner beyond the border holds it. A rendering holds it as well, for as long as it runs.
 pub struct VtTemplate(Arc<Template>);
 
@@ -23,6 +28,8 @@ struct Template {
     environment: Environment<'static>,
     /// As given, to show lines of.
     source: String,
+    /// Whether a rendering was given up.
+    given_up: AtomicBool,
 }
 
 /// Marks an error as the template's own raise_exception.
@@ -80,7 +87,7 @@ impl Template {
                 let column = error.range().map_or(1, |range| column_of(source, range.start));
                 Failure::invalid(format!("line {line}, column {column}: {}", describe(&error)))
             })?;
-        Ok(Template { environment, source: source.to_string() })
+        Ok(Template { environment, source: source.to_string(), given_up: AtomicBool::new(false) })
     }
 
     fn render(&self, variables: &[u8], now: i64) -> Result<String, Failure> {
@@ -198,8 +205,10 @@ pub unsafe extern "C" fn vt_template_render(
     guard(
         error,
         || {
-            let (template, variables) = ((*template).0.clone(), borrow(variables, size).to_vec());
-            on_large_stack_limited(LIMITS, move || template.render(&variables, now))
+            let template = &(*template).0;
+            let limits = if template.given_up.load(Ordering::Relaxed) { WARY_LIMITS } else { LIMITS };
+            let (own, variables) = (template.clone(), borrow(variables, size).to_vec());
+            on_large_stack_limited(limits, &template.given_up, move || own.render(&variables, now))
         },
         |text| out.write(text.into_bytes().into()),
     )

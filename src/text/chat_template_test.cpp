@@ -145,6 +145,23 @@ TEST(ChatTemplate, MemoryIsBounded) {
   }
 }
 
+// What a rendering beyond the limits holds is lost: its template may take less from then on, and still serves.
+TEST(ChatTemplate, ATemplateThatWasGivenUpMayTakeLess) {
+  const auto chat_template = ChatTemplate::parse(
+      "{% if messages[0].content == 'much' %}{{ ['x' * 900000] * 90000 ~ '' }}{% else %}"
+      "{{ messages[0].content }}{% endif %}");
+  ASSERT_TRUE(chat_template.ok()) << chat_template.error().message;
+  for (const auto& [memory, time] : {std::pair{"most 1024 MiB", "within 10 s"}, {"most 64 MiB", "within 2 s"}}) {
+    const auto rendered = chat_template->render(one_message("much"));
+    ASSERT_FALSE(rendered.ok());
+    const std::string& message = rendered.error().message;
+    EXPECT_TRUE(message.find(memory) != std::string::npos || message.find(time) != std::string::npos) << message;
+    const auto others = chat_template->render(one_message("Hello"));
+    ASSERT_TRUE(others.ok()) << others.error().message;
+    EXPECT_EQ(*others, "Hello");
+  }
+}
+
 // What no count of steps bounds, comparing long texts, is bounded by time.
 TEST(ChatTemplate, TimeIsBounded) {
   const auto chat_template = ChatTemplate::parse(
