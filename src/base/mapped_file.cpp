@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -113,14 +114,17 @@ bool MappedFile::intact() const {
 
 void release_mapped_pages(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
+  // Linux maps what it has of so many bytes at one fault: neighbours of what was read are there, too.
+  constexpr uintptr_t kAround = uintptr_t{64} << 10;
   const auto first = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t last = first + bytes.size();
   for (const Region& region : g_regions) {
     const uintptr_t begin = region.begin.load(std::memory_order_acquire);
-    if (begin == 0 || first < begin || last > region.end.load(std::memory_order_acquire)) continue;
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const uintptr_t from = first & ~(page - 1);
-    madvise(reinterpret_cast<void*>(from), last - from, MADV_DONTNEED);
+    const uintptr_t end = region.end.load(std::memory_order_acquire);
+    if (begin == 0 || first < begin || last > end) continue;
+    const uintptr_t from = std::max(begin, first & ~(kAround - 1));
+    const uintptr_t to = std::min(end, (last + kAround - 1) & ~(kAround - 1));
+    madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
     return;
   }
 }

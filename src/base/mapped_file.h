@@ -34,8 +34,9 @@ class MappedFile {
   int slot_ = -1;  // index into the fault handler's table
 };
 
-// Lets go of the memory under the pages that touch `bytes`, where those lie in a mapped file; elsewhere nothing
-// happens. What is read there afterwards comes from the file again, so any thread may call this at any time.
+// Lets go of the memory under the pages that touch `bytes` and those close by, where they lie in a mapped file;
+// elsewhere nothing happens. What is read there afterwards comes from the file again: any thread may call this at any
+// time.
 void release_mapped_pages(std::span<const std::byte> bytes);
 
 // Whole small text file. Errors: kNotFound, kCorruptFile when larger than max_bytes.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace vedette::models {
 
@@ -172,6 +173,7 @@ Result<std::vector<float>> WeightLoader::values(const std::string& name, int64_t
       stored->matrix.rows * stored->matrix.cols != count)
     return wrong_size(name, stored->matrix.rows, stored->matrix.cols, 1, count);
   VEDETTE_ASSIGN_OR_RETURN(std::vector<float> out, weights::to_float(*stored));
+  release_mapped_pages(stored->matrix.data);
   for (size_t i = 0; i < out.size(); ++i)
     if (!std::isfinite(out[i]))
       return corrupt_file(name, "{}: tensor '{}': element {} is not a finite number", stored->file, name, i);

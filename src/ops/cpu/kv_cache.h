@@ -28,7 +28,7 @@ class KvCache {
  private:
   KvCache() = default;
   KvGroupConfig config_;
-  KvLayer first_;  // layer 0
+  KvLayer first_;            // layer 0
   int64_t layer_bytes_ = 0;  // of one block
   int64_t bytes_ = 0;
   std::byte* data_ = nullptr;
