@@ -74,7 +74,7 @@ double best_seconds(Body body) {
 struct Operands {
   std::vector<float> values, out;
   std::byte* prepared = nullptr;
-  std::vector<std::byte> storage;
+  std::vector<std::byte> storage, scratch;
 };
 
 Operands operands(const Kernels& kernels, Compute compute, const Options& options) {
@@ -96,11 +96,14 @@ Operands operands(const Kernels& kernels, Compute compute, const Options& option
 void measure(KernelVariant variant, Compute compute, const PackedMatrix& matrix, const Options& options) {
   const Kernels& kernels = kernels_of(variant);
   Operands data = operands(kernels, compute, options);
+  data.scratch.resize(matmul_scratch_bytes(kernels, matrix));
   const auto run = [&](int64_t rows) {
     // Eight tiles at a time, as the back end's chunks are.
     for (int64_t tile = 0; tile < packed_tiles(matrix); tile += 8)
-      matmul_with(kernels, compute, matrix, {data.values.data(), options.columns, data.prepared, rows}, tile,
-                  std::min(tile + 8, packed_tiles(matrix)), nullptr, data.out.data(), options.outputs, nullptr);
+      matmul_with(kernels, compute, matrix,
+                  {data.values.data(), options.columns, data.prepared, data.values.data(), rows}, tile,
+                  std::min(tile + 8, packed_tiles(matrix)), nullptr, data.out.data(), options.outputs,
+                  data.scratch.data());
   };
   const double one = best_seconds([&] { run(1); }), many = best_seconds([&] { run(options.rows); });
   const auto bytes = static_cast<double>(packed_owned_bytes(matrix));

@@ -37,9 +37,11 @@ struct TensorState {
   int64_t max_rows = 0;
   AlignedBuffer<std::byte> prepared;  // made when a product first reads the tensor
   int64_t prepared_stride = 0;
+  AlignedBuffer<float> rounded;  // likewise
   // Of the step being recorded:
   RowSet set = RowSet::kAll;
   bool is_prepared = false;
+  bool is_rounded = false;
 };
 
 struct RopeTable {
@@ -110,7 +112,7 @@ class CpuBackend final : public Backend {
   // caller, reported by end_step instead of running.
   bool writes(TensorState& tensor, RowSet set) {
     tensor.set = set;
-    tensor.is_prepared = false;
+    tensor.is_prepared = tensor.is_rounded = false;
     return require(rows_in(set) <= tensor.max_rows, "a tensor has fewer rows than the step");
   }
   bool require(bool holds, const char* what) {
@@ -126,6 +128,7 @@ class CpuBackend final : public Backend {
   bool check_blocks(const StepSequence& sequence, int64_t first_position, int64_t last_position);
   NormArguments norm_arguments(const NormParams& params, int64_t cols) const;
   bool ensure_prepared(TensorState& tensor);
+  bool ensure_rounded(TensorState& tensor);
   const float* rope_table(const RopeParams& rope);
   bool use_splits(GroupState& group, int n_heads);
 
@@ -175,7 +178,7 @@ Error no_memory(const char* what, int64_t bytes) {
 
 Result<Matrix> CpuBackend::load_matrix(const HostMatrix& matrix) {
   VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack, {&pool_, &weight_memory_}));
-  const auto scratch = static_cast<int64_t>(matmul_scratch_bytes(*packed));
+  const auto scratch = static_cast<int64_t>(matmul_scratch_bytes(config_.isa, *packed));
   if (!grow(matmul_scratch_, matmul_scratch_stride_, scratch, pool_.threads(), memory_.activation_bytes)) {
     return no_memory("product scratch", scratch * pool_.threads());
   }
@@ -275,7 +278,7 @@ void CpuBackend::begin_step(const Step& step) {
   program_.clear();
   for (TensorState& tensor : tensors_) {
     tensor.set = RowSet::kAll;
-    tensor.is_prepared = false;
+    tensor.is_prepared = tensor.is_rounded = false;
   }
   for (GroupState& group : groups_) {
     group.blocks.clear();
@@ -370,13 +373,28 @@ bool CpuBackend::ensure_prepared(TensorState& tensor) {
   return true;
 }
 
+// The same for the rows that float matrices read at i8.
+bool CpuBackend::ensure_rounded(TensorState& tensor) {
+  if (tensor.is_rounded) return true;
+  if (tensor.rounded == nullptr) {
+    const int64_t count = tensor.rows.stride * tensor.max_rows;
+    tensor.rounded = make_aligned<float>(static_cast<size_t>(count));
+    if (!require(tensor.rounded != nullptr, "no memory for rounded rows")) return false;
+    memory_.activation_bytes += count * static_cast<int64_t>(sizeof(float));
+  }
+  const Rows out = {tensor.rounded.get(), tensor.rows.stride, tensor.rows.cols};
+  add_stage(tensor.set, run_round, RoundStage{config_.isa, tensor.rows, out},
+            kPrepareCost * static_cast<double>(tensor.rows.cols));
+  tensor.is_rounded = true;
+  return true;
+}
+
 void CpuBackend::linear(Tensor in, std::span<const LinearOutput> outputs) {
   TensorState& source = at(in);
   const RowSet set = source.set;
   const int64_t n_rows = rows_in(set);
   const std::span<LinearPart> parts = program_.arena().make_array<LinearPart>(outputs.size());
-  // i16 reads float matrices' inputs as they are.
-  bool needs_prepared = config_.compute == Compute::kI8;
+  bool needs_prepared = false, needs_rounded = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const PackedMatrix& matrix = at(outputs[i].matrix);
     TensorState& target = at(outputs[i].out);
@@ -391,13 +409,16 @@ void CpuBackend::linear(Tensor in, std::span<const LinearOutput> outputs) {
     }
     parts[i] = {&matrix, values_of(outputs[i].bias), target.rows, 0};
     needs_prepared = needs_prepared || !packed_is_float(matrix);
+    // Other arithmetics read float matrices' inputs as they are.
+    needs_rounded = needs_rounded || (packed_is_float(matrix) && config_.compute == Compute::kI8);
   }
   if (n_rows == 0) return;
   if (needs_prepared && !ensure_prepared(source)) return;
+  if (needs_rounded && !ensure_rounded(source)) return;
   LinearOperation operation;
   operation.isa = config_.isa;
   operation.compute = config_.compute;
-  operation.input = {source.rows.data, source.rows.stride, source.prepared.get(), n_rows};
+  operation.input = {source.rows.data, source.rows.stride, source.prepared.get(), source.rounded.get(), n_rows};
   operation.prepared_stride = source.prepared_stride;
   operation.parts = parts;
   operation.scratch = matmul_scratch_.get();

@@ -10,7 +10,7 @@
 
 namespace vedette::ops::cpu {
 
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512 };
+enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAmx };
 const char* to_string(Isa isa);
 // What this machine can run, slowest first; kPortable is always there.
 std::vector<Isa> available_isas();

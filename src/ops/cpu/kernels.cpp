@@ -4,7 +4,7 @@ namespace vedette::ops::cpu {
 
 const Kernels& kernels_for(Isa isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return kernels_avx512();
+  if (isa == Isa::kAvx512 || isa == Isa::kAmx) return kernels_avx512();
   if (isa == Isa::kAvx2) return kernels_avx2();
 #else
   static_cast<void>(isa);

@@ -49,6 +49,7 @@ void run_linear(const void* arguments, int64_t chunk, int thread) {
   const int64_t row_end = part_begin(o.input.rows, o.row_parts, rows + 1);
   MatmulInput input = o.input;
   input.values += row_begin * input.value_stride;
+  if (input.rounded != nullptr) input.rounded += row_begin * input.value_stride;
   if (input.prepared != nullptr) input.prepared += row_begin * o.prepared_stride;
   input.rows = row_end - row_begin;
   for (const LinearPart& part : o.parts) {

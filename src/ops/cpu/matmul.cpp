@@ -12,6 +12,8 @@
 namespace vedette::ops::cpu {
 namespace {
 
+// Rows that a wide kernel takes at a time: their results stay in the first-level cache.
+constexpr int kWideRows = 4 * kWideBlock;
 // Rows that stay in the second-level cache while the tiles pass by.
 constexpr size_t kRowPassBytes = size_t{256} << 10;
 
@@ -23,14 +25,13 @@ struct RowSource {
 };
 
 RowSource row_source(const PackedMatrix& matrix, Compute compute, const MatmulInput& input) {
-  const bool rounded = is_float(matrix.kind) && compute == Compute::kI8;
-  const size_t float_bytes = static_cast<size_t>(matrix.cols) * sizeof(float);
-  if (compute == Compute::kF32 || (is_float(matrix.kind) && !rounded))
-    return {reinterpret_cast<const std::byte*>(input.values), static_cast<size_t>(input.value_stride) * sizeof(float),
-            float_bytes};
-  const size_t stride = prepared_row_bytes(compute, matrix.cols);
-  if (rounded) return {input.prepared + rounded_offset(matrix.cols), stride, float_bytes};
-  return {input.prepared, stride, prepared_groups(matrix.cols) * (compute == Compute::kI8 ? kRecord8 : kRecord16)};
+  if (compute == Compute::kF32 || is_float(matrix.kind)) {
+    const float* values = is_float(matrix.kind) && compute == Compute::kI8 ? input.rounded : input.values;
+    return {reinterpret_cast<const std::byte*>(values), static_cast<size_t>(input.value_stride) * sizeof(float),
+            static_cast<size_t>(matrix.cols) * sizeof(float)};
+  }
+  const size_t bytes = prepared_row_bytes(compute, matrix.cols);
+  return {input.prepared, bytes, bytes};
 }
 
 struct Output {
@@ -74,6 +75,27 @@ struct Product {
     }
   }
 
+  // kWideBlock rows or more against the tile; `bytes` holds its unpacked integers. The last block overlaps the one
+  // before where rows are left over: what it writes twice is the same.
+  void wide(const TileView& view, int64_t tile, int64_t begin, int64_t end, std::byte* bytes) const {
+    alignas(64) float result[kWideRows * kTileRows];
+    kernels.wide.unpack(view, bytes);
+    for (int64_t row = begin; row < end; row += kWideRows) {
+      const int64_t first = std::min(row, end - kWideBlock);
+      const int n = static_cast<int>(std::min<int64_t>(kWideRows, end - first));
+      kernels.wide.run(view, bytes, source.first + static_cast<size_t>(first) * source.stride, source.stride, n,
+                       result);
+      output.write(result, first, n, tile);
+    }
+  }
+
+  void any(const TileView& view, int64_t tile, int64_t begin, int64_t end, std::byte* bytes) const {
+    if (kernels.wide.run != nullptr && end - begin >= kWideBlock)
+      wide(view, tile, begin, end, bytes);
+    else
+      this->tile(view, tile, begin, end);
+  }
+
   // One row against kTileRun tiles.
   void run(const TileView& view, int64_t tile, int64_t row) const {
     alignas(64) float result[kTileRun * kTileRows];
@@ -94,11 +116,11 @@ TileView view_of(const PackedMatrix& matrix) {
   return view;
 }
 
-void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin,
-                int64_t tile_end) {
+void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin, int64_t tile_end,
+                std::byte* scratch) {
   TileView view = view_of(matrix);
   const int64_t fitting = static_cast<int64_t>(kRowPassBytes / product.source.bytes);
-  const int64_t pass = round_up<int64_t>(std::max<int64_t>(fitting, 1), kMaxRowBlock);
+  const int64_t pass = round_up<int64_t>(std::max<int64_t>(fitting, 1), kWideBlock);
   for (int64_t begin = 0; begin < rows; begin += pass) {
     const int64_t end = std::min(rows, begin + pass);
     for (int64_t tile = tile_begin; tile < tile_end;) {
@@ -108,11 +130,16 @@ void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows
         product.run(view, tile, begin);
         tile += kTileRun;
       } else {
-        product.tile(view, tile, begin, end);
+        product.any(view, tile, begin, end, scratch);
         ++tile;
       }
     }
   }
+}
+
+// Scratch that holds a packed tile.
+size_t in_place_bytes(const PackedMatrix& matrix) {
+  return matrix.in_place ? round_up<size_t>(matrix.plane_bytes + matrix.scale_bytes, 64) : 0;
 }
 
 // In place: each tile is packed into scratch and then run as any other.
@@ -123,7 +150,7 @@ void run_in_place(const Product& product, const PackedMatrix& matrix, int64_t ro
   view.scales = scratch + matrix.plane_bytes;
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     pack_tile(matrix, matrix.stored, tile, scratch, scratch + matrix.plane_bytes);
-    product.tile(view, tile, 0, rows);
+    product.any(view, tile, 0, rows, scratch + in_place_bytes(matrix));
   }
 }
 
@@ -196,7 +223,7 @@ void gather_packed(const PackedMatrix& matrix, int64_t row, float* out) {
 size_t prepared_row_bytes(Compute compute, int64_t cols) {
   switch (compute) {
     case Compute::kI8:
-      return round_up<size_t>(rounded_offset(cols) + static_cast<size_t>(cols) * sizeof(float), 64);
+      return prepared_groups(cols) * kRecord8;
     case Compute::kI16:
       return round_up<size_t>(prepared_groups(cols) * kRecord16, 64);
     case Compute::kF32:
@@ -209,6 +236,10 @@ void prepare_row(Isa isa, Compute compute, const float* values, int64_t cols, st
   kernels_of(variant_of(isa)).prepare(compute, values, cols, prepared);
 }
 
+void round_row(Isa isa, const float* values, int64_t cols, float* rounded) {
+  kernels_of(variant_of(isa)).round(values, cols, rounded);
+}
+
 void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
                  int64_t tile_begin, int64_t tile_end, const float* bias, float* out, int64_t out_stride,
                  std::byte* scratch) {
@@ -219,7 +250,7 @@ void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& ma
   if (matrix.in_place)
     run_in_place(product, matrix, input.rows, tile_begin, tile_end, scratch);
   else
-    run_packed(product, matrix, input.rows, tile_begin, tile_end);
+    run_packed(product, matrix, input.rows, tile_begin, tile_end, scratch);
 }
 
 void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulInput& input, int64_t tile_begin,
@@ -228,8 +259,14 @@ void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulIn
               scratch);
 }
 
-size_t matmul_scratch_bytes(const PackedMatrix& matrix) {
-  return matrix.in_place ? round_up<size_t>(matrix.plane_bytes + matrix.scale_bytes, 64) : 0;
+size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix) {
+  const KernelSet* sets = kernels.set[static_cast<size_t>(matrix.kind)];
+  const bool wide = sets[0].wide.run != nullptr || sets[1].wide.run != nullptr;
+  return in_place_bytes(matrix) + (wide ? static_cast<size_t>(matrix.groups) * kGroup * kTileRows : 0);
+}
+
+size_t matmul_scratch_bytes(Isa isa, const PackedMatrix& matrix) {
+  return matmul_scratch_bytes(kernels_of(variant_of(isa)), matrix);
 }
 
 void gather_row(const PackedMatrix& matrix, int64_t row, float* out) {

@@ -56,19 +56,21 @@ int64_t packed_mapped_bytes(const PackedMatrix& matrix);
 
 // Prepared activations: what products read of a row besides its float32 values. One opaque blob per row, 64-byte
 // aligned, bytes a multiple of 64:
-//   kI8: per group of 32 int8 values in +-127, float scale, negated int32 sums of the halves and the whole; and the row
-//   rounded to bfloat16 (kept as float32, for float matrices)
-//   kI16: the same with int16 values in +-32639, without the rounded row; kF32: nothing
+//   kI8: per group of 32 int8 values in +-127, float scale, negated sums of the halves and the whole
+//   kI16: the same with int16 values in +-32639; kF32: nothing
 // scale = max|x| / 127 (or / 32639); value = round-to-even(x * (1 / scale)); a group whose scale would be below the
 // smallest normal float32 (all zeros, above all) has scale 0.
 // Non-finite inputs give a non-finite scale and so non-finite outputs of that row only.
 size_t prepared_row_bytes(Compute compute, int64_t cols);
 void prepare_row(Isa isa, Compute compute, const float* values, int64_t cols, std::byte* prepared);
+// What float matrices read at kI8: the row rounded to bfloat16, kept as float32.
+void round_row(Isa isa, const float* values, int64_t cols, float* rounded);
 
 struct MatmulInput {
   const float* values = nullptr;        // [rows, value_stride]
   int64_t value_stride = 0;             // in floats
-  const std::byte* prepared = nullptr;  // [rows, prepared_row_bytes]
+  const std::byte* prepared = nullptr;  // [rows, prepared_row_bytes]: for integer schemes
+  const float* rounded = nullptr;       // [rows, value_stride]: for float schemes at kI8
   int64_t rows = 0;
 };
 
@@ -76,7 +78,7 @@ struct MatmulInput {
 // scratch: at least matmul_scratch_bytes(), one per thread.
 void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulInput& input, int64_t tile_begin,
             int64_t tile_end, const float* bias, float* out, int64_t out_stride, std::byte* scratch);
-size_t matmul_scratch_bytes(const PackedMatrix& matrix);
+size_t matmul_scratch_bytes(Isa isa, const PackedMatrix& matrix);
 
 // Row `row` of the matrix as float32 (embedding look-up); equals dequantize_row of the stored row, in every mode.
 void gather_row(const PackedMatrix& matrix, int64_t row, float* out);

@@ -73,7 +73,7 @@ struct Avx2 {
       return _mm256_srli_epi32(x, -n);
   }
 
-  static constexpr bool kAddsBytes = false;
+  static constexpr bool kAddsBytes = false, kDigits = false;
   static I pair_bytes(I q, I a) { return _mm256_maddubs_epi16(q, a); }
   static I pair_words(I q, I a) { return _mm256_madd_epi16(q, a); }
   static I add16(I a, I b) { return _mm256_add_epi16(a, b); }
@@ -85,6 +85,6 @@ struct Avx2 {
 
 }  // namespace
 
-constinit const Kernels kAvx2Kernels = kernel_table<Avx2>(prepare_row_avx2);
+constinit const Kernels kAvx2Kernels = kernel_table<Avx2>(prepare_row_avx2, round_row_avx2);
 
 }  // namespace vedette::ops::cpu

@@ -41,6 +41,7 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_halves(data)), 16));
   }
   static void store(float* out, F x) { _mm512_storeu_ps(out, x); }
+  static void store(std::byte* out, I x) { _mm512_storeu_si512(out, x); }
 
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
@@ -49,6 +50,8 @@ struct Avx512 {
   static void add_product(F& acc, F weight, const std::byte* a) { acc = fma(weight, broadcast(a), acc); }
   static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
 
+  static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I sub8(I a, I b) { return _mm512_sub_epi8(a, b); }
   static I bit_and(I a, I b) { return _mm512_and_si512(a, b); }
   static I or_and(I a, I b, I mask) { return _mm512_ternarylogic_epi32(a, b, mask, 0xf8); }
   template <int n>
@@ -71,15 +74,13 @@ struct Avx512 {
   }
 
 #ifdef __AVX512VNNI__
-  static constexpr bool kAddsBytes = true;
+  static constexpr bool kAddsBytes = true, kDigits = true;
   static void add_bytes(I& sum, I q, const std::byte* a) { sum = _mm512_dpbusd_epi32(sum, q, broadcast_word(a)); }
-  static void add_words(I& sum, I q, const std::byte* a) { sum = _mm512_dpwssd_epi32(sum, q, broadcast_word(a)); }
 #else
-  static constexpr bool kAddsBytes = false;
+  static constexpr bool kAddsBytes = false, kDigits = false;
   static I pair_bytes(I q, I a) { return _mm512_maddubs_epi16(q, a); }
   static I pair_words(I q, I a) { return _mm512_madd_epi16(q, a); }
   static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
-  static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
   static void add_words(I& sum, I q, const std::byte* a) { sum = add32(sum, pair_words(q, broadcast_word(a))); }
 #endif
 };

@@ -15,6 +15,6 @@ namespace {
 
 }  // namespace
 
-constinit const Kernels kAvx512Kernels = kernel_table<Avx512>(prepare_row_avx2);
+constinit const Kernels kAvx512Kernels = kernel_table<Avx512>(prepare_row_avx2, round_row_avx2);
 
 }  // namespace vedette::ops::cpu

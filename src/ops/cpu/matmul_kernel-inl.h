@@ -3,7 +3,8 @@
 // and lists the kernels with kernel_table<V>().
 //
 // V has kLanes outputs (16, or 8: then a tile is two halves), F (floats), I (32-bit lanes of 4 bytes) and, for the
-// integer sums, add_words (adds 2 products of 16-bit values to each lane's sum) and either add_bytes (4 products of
+// integer sums, kDigits (how int16 rows are read), add_words for rows of words (adds 2 products of 16-bit values to
+// each lane's sum) and either add_bytes (4 products of
 // unsigned weights and signed bytes; kAddsBytes) or what PairDot8 is made of. Values that all lanes share are passed
 // by address.
 // Needs included before: <type_traits>, <utility>, "ops/cpu/matmul_kernels.h".
@@ -124,14 +125,14 @@ VEDETTE_INLINE inline StepScales<V> load_scales(const TileView& view, const std:
 }
 
 // acc += scale * s_a * S, then + offset * s_a * A: the canonical sum of one step. `record` is the row's group record
-// behind its values: the scale, -A of each half, -A of the group.
+// behind its values (see matmul_kernels.h).
 template <class V, class K>
 VEDETTE_INLINE inline typename V::F accumulate(typename V::F acc, const StepScales<V>& scales, typename V::I sum,
                                                const std::byte* record, int part) {
   const auto s_a = V::broadcast(record);
   acc = V::fma(V::mul(scales.scale, s_a), V::to_float(sum), acc);
   if constexpr (K::kOffset) {
-    const auto minus_a = V::to_float(V::broadcast_word(record + (K::kParts == 2 ? 4 + 4 * part : 12)));
+    const auto minus_a = V::broadcast(record + kMinusSums + (K::kParts == 2 ? 4 * part : 8));
     const auto weight = V::mul(scales.offset, s_a);
     // The sign of A is free: (-m) * (-A) and m * A have the same bits.
     acc = K::kForm == ScaleForm::kPlain ? V::fnma(weight, minus_a, acc) : V::fma(weight, minus_a, acc);
@@ -145,7 +146,8 @@ VEDETTE_INLINE inline typename V::I first_sum(const std::byte* record, int part)
   if constexpr (K::kZeroShift == 0)
     return V::zero_word();
   else
-    return V::template shift32<K::kZeroShift>(V::broadcast_word(record + (K::kParts == 2 ? 4 + 4 * part : 12)));
+    return V::template shift32<K::kZeroShift>(
+        V::broadcast_word(record + kMinusCounts + (K::kParts == 2 ? 4 * part : 8)));
 }
 
 // Sum of one scale's products of bytes, in 32 bits from the start.
@@ -185,18 +187,40 @@ struct PairDot8 {
   VEDETTE_INLINE I total() const { return sum; }
 };
 
-// How int8 and int16 rows differ: the bytes of a value, the length of a record, and a packed step's product.
+// How int8 and int16 rows differ: the bytes of a group's values and from packed step to packed step, the length of a
+// record, and a packed step's product.
 template <class V, class K>
 struct Rows8 {
-  static constexpr int kBytes = 1, kRecord = kRecord8;
+  static constexpr int kValues = kGroup, kStepBytes = 4, kRecord = kRecord8;
   using Weights = typename V::I;
   VEDETTE_INLINE static Weights split(const typename V::I& q) { return q; }
   struct Dot : std::conditional_t<V::kAddsBytes, QuadDot8<V>, PairDot8<V, K::kBits, K::kSteps>> {};
 };
 
-template <class V, class K>
-struct Rows16 {
-  static constexpr int kBytes = 2, kRecord = kRecord16;
+// int16 values in two digits, x = 256 high + low: their sums are joined as whole integers.
+template <class V>
+struct DigitRows16 {
+  static constexpr int kValues = 2 * kGroup, kStepBytes = 4, kRecord = kRecord16;
+  using Weights = typename V::I;
+  VEDETTE_INLINE static Weights split(const typename V::I& q) { return q; }
+  struct Dot {
+    typename V::I low, high;
+    VEDETTE_INLINE void start(typename V::I first) {
+      low = first;
+      high = V::zero_word();
+    }
+    template <int j>
+    VEDETTE_INLINE void add(const Weights& q, const std::byte* values) {
+      V::add_bytes(low, q, values);
+      V::add_bytes(high, q, values + kGroup);
+    }
+    VEDETTE_INLINE typename V::I total() const { return V::add32(low, V::template shift32<8>(high)); }
+  };
+};
+
+template <class V>
+struct WordRows16 {
+  static constexpr int kValues = 2 * kGroup, kStepBytes = 8, kRecord = kRecord16;
   struct Weights {
     typename V::I even, odd;  // columns 0 and 2 of the step, 1 and 3
   };
@@ -215,6 +239,9 @@ struct Rows16 {
   };
 };
 
+template <class V>
+using Rows16 = std::conditional_t<V::kDigits, DigitRows16<V>, WordRows16<V>>;
+
 template <class V, class K, class Rows, int kRows>
 void integer_block_exact(const TileView& view, const std::byte* const* rows, float* result) {
   using F = typename V::F;
@@ -226,7 +253,7 @@ void integer_block_exact(const TileView& view, const std::byte* const* rows, flo
     for (int64_t i = 0; i < view.groups; ++i) {
       const int64_t g = in_order<kRows>(i, view.groups);
       const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
-      const int64_t at = g * Rows::kRecord, behind = at + kGroup * Rows::kBytes;
+      const int64_t at = g * Rows::kRecord, behind = at + Rows::kValues;
       unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
         typename Rows::Dot dot[kRows];
         VEDETTE_ROWS {
@@ -236,7 +263,7 @@ void integer_block_exact(const TileView& view, const std::byte* const* rows, flo
           constexpr int kStep = part * K::kSteps + j;
           const auto q = Rows::split(unpack<V, K::kBits, kStep>(planes));
           VEDETTE_ROWS {
-            dot[r].template add<j>(q, rows[r] + at + 4 * kStep * Rows::kBytes);
+            dot[r].template add<j>(q, rows[r] + at + kStep * Rows::kStepBytes);
           }
         });
         const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
@@ -341,7 +368,7 @@ void integer_block(const TileView& view, const std::byte* const* rows, float* re
   } else if constexpr (compute == Compute::kI8) {
     integer_block_exact<V, K, Rows8<V, K>, kRows>(view, rows, result);
   } else if constexpr (compute == Compute::kI16) {
-    integer_block_exact<V, K, Rows16<V, K>, kRows>(view, rows, result);
+    integer_block_exact<V, K, Rows16<V>, kRows>(view, rows, result);
   } else {
     integer_block_f32<V, K, kRows, 1>(view, rows, result);
   }
@@ -387,27 +414,34 @@ constexpr void add_float_kind(Kernels& kernels, KernelKind kind) {
   set_widths(set);
 }
 
+// visit(kind, IntegerKind) for each integer scheme.
+template <class Visit>
+constexpr void for_integer_kinds(Visit visit) {
+  using enum ScaleForm;
+  visit(KernelKind::kQ4_0, IntegerKind<4, 32, false, 3, kPlain>{});
+  visit(KernelKind::kQ5_0, IntegerKind<5, 32, false, 4, kPlain>{});
+  visit(KernelKind::kQ8_0, IntegerKind<8, 32, false, 7, kPlain>{});
+  visit(KernelKind::kQ2_K, IntegerKind<2, 16, true, 0, kSuperNibbles>{});
+  visit(KernelKind::kQ3_K, IntegerKind<3, 16, false, 2, kSuperSigned>{});
+  visit(KernelKind::kQ4_K, IntegerKind<4, 32, true, 0, kSuperUnsigned>{});
+  visit(KernelKind::kQ5_K, IntegerKind<5, 32, true, 0, kSuperUnsigned>{});
+  visit(KernelKind::kQ6_K, IntegerKind<6, 16, false, 5, kSuperSigned>{});
+  visit(KernelKind::kPlain2, IntegerKind<2, 32, true, 0, kPlain>{});
+  visit(KernelKind::kPlain3, IntegerKind<3, 32, true, 0, kPlain>{});
+  visit(KernelKind::kPlain4, IntegerKind<4, 32, true, 0, kPlain>{});
+  visit(KernelKind::kPlain5, IntegerKind<5, 32, true, 0, kPlain>{});
+  visit(KernelKind::kPlain6, IntegerKind<6, 32, true, 0, kPlain>{});
+  visit(KernelKind::kPlain8, IntegerKind<8, 32, true, 0, kPlain>{});
+}
+
 template <class V>
-constexpr Kernels kernel_table(void (*prepare)(Compute, const float*, int64_t, std::byte*)) {
+constexpr Kernels kernel_table(decltype(Kernels::prepare) prepare, decltype(Kernels::round) round) {
   Kernels table{};
   table.prepare = prepare;
+  table.round = round;
   add_float_kind<V, DType::kF32>(table, KernelKind::kF32);
   add_float_kind<V, DType::kF16>(table, KernelKind::kF16);
   add_float_kind<V, DType::kBF16>(table, KernelKind::kBF16);
-  using enum ScaleForm;
-  add_integer_kind<V, IntegerKind<4, 32, false, 3, kPlain>>(table, KernelKind::kQ4_0);
-  add_integer_kind<V, IntegerKind<5, 32, false, 4, kPlain>>(table, KernelKind::kQ5_0);
-  add_integer_kind<V, IntegerKind<8, 32, false, 7, kPlain>>(table, KernelKind::kQ8_0);
-  add_integer_kind<V, IntegerKind<2, 16, true, 0, kSuperNibbles>>(table, KernelKind::kQ2_K);
-  add_integer_kind<V, IntegerKind<3, 16, false, 2, kSuperSigned>>(table, KernelKind::kQ3_K);
-  add_integer_kind<V, IntegerKind<4, 32, true, 0, kSuperUnsigned>>(table, KernelKind::kQ4_K);
-  add_integer_kind<V, IntegerKind<5, 32, true, 0, kSuperUnsigned>>(table, KernelKind::kQ5_K);
-  add_integer_kind<V, IntegerKind<6, 16, false, 5, kSuperSigned>>(table, KernelKind::kQ6_K);
-  add_integer_kind<V, IntegerKind<2, 32, true, 0, kPlain>>(table, KernelKind::kPlain2);
-  add_integer_kind<V, IntegerKind<3, 32, true, 0, kPlain>>(table, KernelKind::kPlain3);
-  add_integer_kind<V, IntegerKind<4, 32, true, 0, kPlain>>(table, KernelKind::kPlain4);
-  add_integer_kind<V, IntegerKind<5, 32, true, 0, kPlain>>(table, KernelKind::kPlain5);
-  add_integer_kind<V, IntegerKind<6, 32, true, 0, kPlain>>(table, KernelKind::kPlain6);
-  add_integer_kind<V, IntegerKind<8, 32, true, 0, kPlain>>(table, KernelKind::kPlain8);
+  for_integer_kinds([&](KernelKind kind, auto k) { add_integer_kind<V, decltype(k)>(table, kind); });
   return table;
 }

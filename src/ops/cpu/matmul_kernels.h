@@ -10,18 +10,18 @@
 
 namespace vedette::ops::cpu {
 
-// A prepared row: records of one group each, then (i8 only) the row rounded to bfloat16, as float32. A record is
-// 32 values, the scale, the negated sums of either half and of the whole (int32). int16 values stand in the order
-// 0 2 1 3 within each 4 columns, which is how the kernels split packed bytes into even and odd 16-bit lanes.
-inline constexpr int kRecord8 = 48;
-inline constexpr int kRecord16 = 80;
+// A prepared row: records of one group each. A record is 32 values, and behind them the scale, the negated sums of
+// either half and of the whole as int32 (kMinusCounts), and the same as float32 (kMinusSums; exact). int8 values stand
+// in order. int16 values stand as the kernels of the variant read them: as words in the order 0 2 1 3 within each 4
+// columns, which is how packed bytes are split into even and odd 16-bit lanes; or as two digits, x = 256 high + low,
+// the 32 low bytes (int8) and then the 32 high ones.
+inline constexpr int kRecord8 = 64;
+inline constexpr int kRecord16 = 96;
+inline constexpr int kMinusCounts = 4;
+inline constexpr int kMinusSums = 16;
 // (always inlined: a copy compiled for one instruction set must not serve the rest of the program)
 [[gnu::always_inline]] constexpr size_t prepared_groups(int64_t cols) {
   return static_cast<size_t>((cols + kGroup - 1) / kGroup);
-}
-// Where the rounded row begins.
-[[gnu::always_inline]] constexpr size_t rounded_offset(int64_t cols) {
-  return (prepared_groups(cols) * kRecord8 + 63) / 64 * 64;
 }
 
 // One tile (and those behind it) as a kernel sees it.
@@ -40,6 +40,16 @@ inline constexpr int kTileRun = 4;  // tiles of a single-row run
 // result[tile][row][output] = canonical sums. rows: prepared rows (i8, i16) or float32 values.
 using Kernel = void (*)(const TileView& view, const std::byte* const* rows, float* result);
 
+// Many rows of one tile: its integers are unpacked to bytes once, [groups][8 packed steps][64], less their zero where
+// the scheme has one.
+struct WideKernel {
+  void (*unpack)(const TileView& view, std::byte* bytes) = nullptr;
+  // result[row][output] for n_rows >= kWideBlock prepared rows, `stride` bytes apart.
+  void (*run)(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
+              float* result) = nullptr;
+};
+inline constexpr int kWideBlock = 16;
+
 // A kernel for exactly `rows` rows of one tile.
 struct RowKernel {
   Kernel kernel = nullptr;
@@ -50,16 +60,19 @@ struct KernelSet {
   // For n rows: block[n - 1], which may run more rows: one is repeated and its result dropped.
   RowKernel block[kMaxRowBlock] = {};
   Kernel run = nullptr;  // kTileRun tiles, one row; null where single tiles do as well
+  WideKernel wide;       // null where blocks do as well
 };
 
 struct Kernels {
   KernelSet set[kKernelKinds][3];  // [kind][compute]; float kinds use the f32 column alone
   void (*prepare)(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+  void (*round)(const float* values, int64_t cols, float* rounded);
 };
 
-enum class KernelVariant : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni };
+enum class KernelVariant : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx };
 const char* to_string(KernelVariant variant);
-// Every variant this machine can run: the instruction sets, and AVX-512 with and without VNNI.
+// Every variant this machine can run: the instruction sets, and AVX-512 with and without VNNI. AMX has tiles for many
+// rows and VNNI for few.
 std::span<const KernelVariant> available_variants();
 const Kernels& kernels_of(KernelVariant variant);
 KernelVariant variant_of(Isa isa);
@@ -68,12 +81,26 @@ void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& ma
                  int64_t tile_begin, int64_t tile_end, const float* bias, float* out, int64_t out_stride,
                  std::byte* scratch);
 
+size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix);
+
 // Defined by the file of each instruction set.
 extern const Kernels kPortableKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
 void prepare_row_portable(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+void round_row_portable(const float* values, int64_t cols, float* rounded);
+void round_row_avx2(const float* values, int64_t cols, float* rounded);
 void prepare_row_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+// The same with int16 values as digits.
+void prepare_digits_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+
+// Wide kernels, null for float kinds and f32.
+struct WideTable {
+  WideKernel kernels[kKernelKinds][3] = {};
+};
+extern const WideTable kAmxWideKernels;  // AMX tiles
+// A variant's kernels and, for many rows, those of the table.
+Kernels with_wide(const Kernels& narrow, const WideTable& wide);
 
 }  // namespace vedette::ops::cpu

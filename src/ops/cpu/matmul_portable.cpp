@@ -116,7 +116,7 @@ struct Portable {
       return (x >> -n) & words(0xffffu >> -n);
   }
 
-  static constexpr bool kAddsBytes = true;
+  static constexpr bool kAddsBytes = true, kDigits = false;
   static void add_bytes(I& sum, const I& q, const std::byte* a) { dot_bytes(sum, q, load_as<uint32_t>(a)); }
   static void add_words(I& sum, const I& q, const std::byte* a) { dot_halves(sum, q, load_as<uint32_t>(a)); }
 };
@@ -125,6 +125,6 @@ struct Portable {
 
 }  // namespace
 
-constinit const Kernels kPortableKernels = kernel_table<Portable>(prepare_row_portable);
+constinit const Kernels kPortableKernels = kernel_table<Portable>(prepare_row_portable, round_row_portable);
 
 }  // namespace vedette::ops::cpu

@@ -10,6 +10,9 @@
 #include <random>
 
 #include "base/property_test.h"
+#if defined(__x86_64__)
+#include "ops/cpu/matmul_amx_emulated.h"
+#endif
 #include "ops/cpu/matmul_kernels.h"
 #include "ops/cpu/matmul_reference.h"
 #include "ops/cpu/pack.h"
@@ -62,11 +65,13 @@ std::vector<float> run(const Kernels& kernels, Compute compute, const PackedMatr
   const int64_t cols = packed_cols(matrix), n = packed_rows(matrix);
   const Prepared prepared = prepare(kernels, compute, values, rows, cols);
   const size_t stride = prepared_row_bytes(compute, cols);
-  Prepared scratch(matmul_scratch_bytes(matrix));
+  std::vector<float> rounded(values.size());
+  for (int64_t r = 0; r < rows; ++r) kernels.round(values.data() + r * cols, cols, rounded.data() + r * cols);
+  Prepared scratch(matmul_scratch_bytes(kernels, matrix));
   std::vector<float> out(static_cast<size_t>(rows * n + 16), kUntouched);
   for (int64_t r = 0; r < rows; r += row_step) {
     const MatmulInput input = {values.data() + r * cols, cols, prepared.data + static_cast<size_t>(r) * stride,
-                               std::min(row_step, rows - r)};
+                               rounded.data() + r * cols, std::min(row_step, rows - r)};
     for (int64_t t = 0; t < packed_tiles(matrix); t += tile_step)
       matmul_with(kernels, compute, matrix, input, t, std::min(t + tile_step, packed_tiles(matrix)), bias,
                   out.data() + r * n, n, scratch.data);
@@ -103,8 +108,8 @@ int64_t cols_of(const MatrixKind& kind) {
 }
 
 TEST(Matmul, ListsTheVariantsThatRun) {
-  for (KernelVariant variant :
-       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512, KernelVariant::kAvx512Vnni}) {
+  for (KernelVariant variant : {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
+                                KernelVariant::kAvx512Vnni, KernelVariant::kAmx}) {
     const auto available = available_variants();
     const bool runs = std::find(available.begin(), available.end(), variant) != available.end();
     std::printf("kernels %-12s %s\n", to_string(variant), runs ? "tested" : "NOT tested: this processor lacks it");
@@ -112,16 +117,39 @@ TEST(Matmul, ListsTheVariantsThatRun) {
   EXPECT_EQ(available_variants().front(), KernelVariant::kPortable);
 }
 
-class EveryVariant : public ::testing::TestWithParam<KernelVariant> {
+struct Tested {
+  std::string name;
+  Kernels kernels;
+};
+void PrintTo(const Tested& tested, std::ostream* out) {
+  *out << tested.name;
+}
+
+// The machine's variants, and the wide kernels of AMX on tiles in plain C++ where the rest of them runs.
+std::vector<Tested> tested_kernels() {
+  std::vector<Tested> out;
+  for (KernelVariant variant : available_variants()) {
+    std::string name = to_string(variant);
+    std::erase(name, '+');
+    out.push_back({name, kernels_of(variant)});
+#if defined(__x86_64__)
+    if (variant == KernelVariant::kAvx512Vnni)
+      out.push_back({"amxemulated", with_wide(kernels_of(variant), emulated_wide_kernels())});
+#endif
+  }
+  return out;
+}
+
+class EveryVariant : public ::testing::TestWithParam<Tested> {
  protected:
-  const Kernels& kernels() const { return kernels_of(GetParam()); }
+  const Kernels& kernels() const { return GetParam().kernels; }
 };
 
 // Outputs and columns that are no multiple of a tile where the scheme lets them.
 TEST_P(EveryVariant, EqualsTheCanonicalSumAtAnyRowCount) {
   for (const MatrixKind& kind : reference::all_kinds()) {
     check_property(reference::name_of(kind), 1, [&] {
-      const int64_t n = *between<int64_t>(55, 75, 1).as("outputs"), rows = *between<int64_t>(17, 19, 1).as("rows");
+      const int64_t n = *between<int64_t>(55, 75, 1).as("outputs"), rows = *between<int64_t>(17, 35, 1).as("rows");
       const bool super_blocks = kind.scheme >= Scheme::kQ2_K && kind.scheme <= Scheme::kQ6_K;
       const int64_t block = is_float(kind.scheme)               ? 1
                             : kind.scheme == Scheme::kMlxAffine ? kind.group
@@ -141,7 +169,8 @@ TEST_P(EveryVariant, EqualsTheCanonicalSumAtAnyRowCount) {
                   std::string(to_string(compute)) + ", " + std::to_string(row_step) + " rows and " +
                       std::to_string(tile_step) + " tiles at a time");
         };
-        for (int64_t row_step = 1; row_step <= rows; ++row_step) check(row_step, 5);
+        for (int64_t row_step = 1; row_step <= 19; ++row_step) check(row_step, 5);
+        check(rows, 5);
         const int64_t row_step = *between<int64_t>(1, 8).as("rows of narrow runs");
         for (int64_t tile_step : {1, 2}) check(row_step, tile_step);
       }
@@ -151,7 +180,7 @@ TEST_P(EveryVariant, EqualsTheCanonicalSumAtAnyRowCount) {
 
 TEST_P(EveryVariant, InPlaceEqualsRepacked) {
   for (const MatrixKind& kind : reference::all_kinds()) {
-    const int64_t n = 35, cols = cols_of(kind), rows = 3;
+    const int64_t n = 35, cols = cols_of(kind), rows = 19;
     const StoredMatrix stored = reference::random_matrix(kind, n, cols, 12);
     const std::vector<float> values = random_values(rows * cols, 7);
     const PackedMatrixPtr repacked = pack(stored.view, true), in_place = pack(stored.view, false);
@@ -162,6 +191,7 @@ TEST_P(EveryVariant, InPlaceEqualsRepacked) {
       SCOPED_TRACE(reference::name_of(kind) + " " + to_string(compute));
       const auto want = reference::product(stored.view, compute, values, rows, nullptr);
       EXPECT_TRUE(same_bits(want, run(kernels(), compute, *in_place, values, rows, nullptr, 3, 2)));
+      EXPECT_TRUE(same_bits(want, run(kernels(), compute, *in_place, values, rows, nullptr, rows, 3)));
       EXPECT_TRUE(same_bits(want, run(kernels(), compute, *repacked, values, rows, nullptr, 1, 3)));
     }
   }
@@ -171,11 +201,11 @@ TEST_P(EveryVariant, InPlaceEqualsRepacked) {
 TEST_P(EveryVariant, ExtremeValues) {
   for (const MatrixKind& kind : reference::all_kinds()) {
     for (uint32_t seed = 0; seed < 6; ++seed) {
-      const int64_t n = 16, cols = is_float(kind.scheme) ? 64 : 512, rows = 4;
+      const int64_t n = 16, cols = is_float(kind.scheme) ? 64 : 512, rows = 16;
       const StoredMatrix stored = reference::random_matrix(kind, n, cols, seed, true);
       std::vector<float> values(static_cast<size_t>(rows * cols));
       for (size_t i = 0; i < values.size(); ++i) {
-        const int64_t row = static_cast<int64_t>(i) / cols;
+        const int64_t row = static_cast<int64_t>(i) / cols % 4;
         const float low_digit = static_cast<float>(row == 3 && i % 32 != 0 ? 32639 - 127 - 128 : 32639);  // digit -128
         values[i] = row == 0 ? low_digit : row == 1 ? -low_digit : i % 2 ? low_digit : -low_digit;
       }
@@ -184,7 +214,7 @@ TEST_P(EveryVariant, ExtremeValues) {
       for (Compute compute : kComputes) {
         SCOPED_TRACE(reference::name_of(kind) + " " + to_string(compute) + " seed " + std::to_string(seed));
         const auto want = reference::product(stored.view, compute, values, rows, nullptr);
-        for (int64_t row_step : {1, 2, 4})
+        for (int64_t row_step : {1, 2, 4, 16})
           EXPECT_TRUE(same_bits(want, run(kernels(), compute, *packed, values, rows, nullptr, row_step, 1)));
       }
     }
@@ -221,6 +251,28 @@ TEST_P(EveryVariant, OddActivations) {
   }
 }
 
+decltype(Kernels::prepare) prepare_digits_of_machine() {
+#if defined(__x86_64__)
+  return prepare_digits_avx2;
+#else
+  return nullptr;
+#endif
+}
+
+// A record of int16 values from one form into the other; see kRecord16.
+void words_to_digits(std::byte* record) {
+  constexpr int kOrder[4] = {0, 2, 1, 3};
+  int16_t words[32];
+  int8_t digits[64];
+  std::memcpy(words, record, sizeof words);
+  for (int i = 0; i < 32; ++i) {
+    const int x = words[i / 4 * 4 + kOrder[i % 4]];
+    digits[i] = static_cast<int8_t>(x & 255);
+    digits[32 + i] = static_cast<int8_t>((x - digits[i]) / 256);
+  }
+  std::memcpy(record, digits, sizeof digits);
+}
+
 TEST_P(EveryVariant, PreparesTheSameBytes) {
   for (Compute compute : {Compute::kI8, Compute::kI16}) {
     for (int64_t cols : {1, 31, 32, 77, 576}) {
@@ -228,20 +280,19 @@ TEST_P(EveryVariant, PreparesTheSameBytes) {
       values[0] = std::numeric_limits<float>::quiet_NaN();
       for (int64_t k = 0; k < cols; ++k) values[static_cast<size_t>(cols + k)] = 127.0f * (k % 2 ? 0.5f : 1.5f);
       const size_t bytes = 4 * prepared_row_bytes(compute, cols);
-      const Prepared want = prepare(kernels_of(KernelVariant::kPortable), compute, values, 4, cols);
+      Prepared want = prepare(kernels_of(KernelVariant::kPortable), compute, values, 4, cols);
       const Prepared have = prepare(kernels(), compute, values, 4, cols);
+      if (compute == Compute::kI16 && kernels().prepare == prepare_digits_of_machine())
+        for (size_t row = 0; row < 4; ++row)
+          for (size_t g = 0; g < prepared_groups(cols); ++g)
+            words_to_digits(want.data + row * bytes / 4 + g * kRecord16);
       EXPECT_EQ(std::memcmp(want.data, have.data, bytes), 0) << to_string(compute) << " " << cols;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, EveryVariant,
-                         ::testing::ValuesIn(available_variants().begin(), available_variants().end()),
-                         [](const auto& info) {
-                           std::string name = to_string(info.param);
-                           std::erase(name, '+');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryVariant, ::testing::ValuesIn(tested_kernels()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(PackMatrix, GatherEqualsDequantize) {
   for (const MatrixKind& kind : reference::all_kinds()) {

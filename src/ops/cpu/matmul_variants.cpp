@@ -1,4 +1,5 @@
 // Which kernels run here: the instruction sets of the machine, AVX-512 with and without VNNI told apart.
+#include <algorithm>
 #include <vector>
 
 #include "ops/cpu/matmul_kernels.h"
@@ -18,13 +19,15 @@ std::vector<KernelVariant> find_variants() {
         break;
       case Isa::kAvx512:
         variants.push_back(KernelVariant::kAvx512);
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx512vnni")) variants.push_back(KernelVariant::kAvx512Vnni);
+#endif
+        break;
+      case Isa::kAmx:
+        variants.push_back(KernelVariant::kAmx);
         break;
     }
   }
-#if defined(__x86_64__)
-  if (variants.back() == KernelVariant::kAvx512 && __builtin_cpu_supports("avx512vnni"))
-    variants.push_back(KernelVariant::kAvx512Vnni);
-#endif
   return variants;
 }
 
@@ -40,6 +43,8 @@ const char* to_string(KernelVariant variant) {
       return "avx512";
     case KernelVariant::kAvx512Vnni:
       return "avx512+vnni";
+    case KernelVariant::kAmx:
+      return "amx";
   }
   return "?";
 }
@@ -57,9 +62,19 @@ KernelVariant variant_of(Isa isa) {
       return KernelVariant::kAvx2;
     case Isa::kAvx512:
       break;
+    case Isa::kAmx:
+      return KernelVariant::kAmx;
   }
-  const KernelVariant best = available_variants().back();
-  return best == KernelVariant::kAvx512Vnni ? best : KernelVariant::kAvx512;
+  const auto variants = available_variants();
+  const bool vnni = std::find(variants.begin(), variants.end(), KernelVariant::kAvx512Vnni) != variants.end();
+  return vnni ? KernelVariant::kAvx512Vnni : KernelVariant::kAvx512;
+}
+
+Kernels with_wide(const Kernels& narrow, const WideTable& wide) {
+  Kernels out = narrow;
+  for (size_t kind = 0; kind < kKernelKinds; ++kind)
+    for (int compute = 0; compute < 3; ++compute) out.set[kind][compute].wide = wide.kernels[kind][compute];
+  return out;
 }
 
 const Kernels& kernels_of(KernelVariant variant) {
@@ -73,6 +88,10 @@ const Kernels& kernels_of(KernelVariant variant) {
       return kAvx512Kernels;
     case KernelVariant::kAvx512Vnni:
       return kAvx512VnniKernels;
+    case KernelVariant::kAmx: {
+      static const Kernels amx = with_wide(kAvx512VnniKernels, kAmxWideKernels);
+      return amx;
+    }
 #else
     default:
       break;

@@ -38,6 +38,11 @@ void run_prepare(const void* arguments, int64_t row, int) {
   prepare_row(s.isa, s.compute, s.in.row(row), s.in.cols, s.prepared + row * s.prepared_stride);
 }
 
+void run_round(const void* arguments, int64_t row, int) {
+  const auto& s = as<RoundStage>(arguments);
+  round_row(s.isa, s.in.row(row), s.in.cols, s.out.row(row));
+}
+
 void run_activate(const void* arguments, int64_t row, int) {
   const auto& s = as<ActivateStage>(arguments);
   s.kernels->activate(s.kind, s.params, s.inout.row(row), s.inout.row(row), s.inout.cols);

@@ -55,6 +55,12 @@ struct PrepareStage {
 };
 void run_prepare(const void* arguments, int64_t row, int thread);
 
+struct RoundStage {
+  Isa isa;
+  Rows in, out;
+};
+void run_round(const void* arguments, int64_t row, int thread);
+
 struct ActivateStage {
   const Kernels* kernels;
   Activation kind;

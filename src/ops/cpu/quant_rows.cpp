@@ -39,9 +39,12 @@ void put_record(const int32_t* integers, float scale, std::byte* out) {
     sums[i / 16] -= integers[i];
   }
   sums[2] = sums[0] + sums[1];
+  const float as_floats[3] = {static_cast<float>(sums[0]), static_cast<float>(sums[1]), static_cast<float>(sums[2])};
   std::memcpy(out, stored, sizeof stored);
-  std::memcpy(out + sizeof stored, &scale, sizeof scale);
-  std::memcpy(out + sizeof stored + 4, sums, sizeof sums);
+  out += sizeof stored;
+  std::memcpy(out, &scale, sizeof scale);
+  std::memcpy(out + kMinusCounts, sums, sizeof sums);
+  std::memcpy(out + kMinusSums, as_floats, sizeof as_floats);
 }
 
 }  // namespace
@@ -58,12 +61,10 @@ void prepare_row_portable(Compute compute, const float* values, int64_t cols, st
     std::byte* record = prepared + k / kGroup * (narrow ? kRecord8 : kRecord16);
     narrow ? put_record<int8_t>(integers, group.scale, record) : put_record<int16_t>(integers, group.scale, record);
   }
-  if (!narrow) return;
-  std::byte* rounded = prepared + rounded_offset(cols);
-  for (int64_t k = 0; k < cols; ++k) {
-    const float value = bf16_to_float(float_to_bf16(values[k]));
-    std::memcpy(rounded + 4 * k, &value, sizeof value);
-  }
+}
+
+void round_row_portable(const float* values, int64_t cols, float* rounded) {
+  for (int64_t k = 0; k < cols; ++k) rounded[k] = bf16_to_float(float_to_bf16(values[k]));
 }
 
 }  // namespace vedette::ops::cpu

@@ -55,7 +55,7 @@ void put_values8(const __m256i* q, std::byte* out) {
 }
 
 // Each run of 4 columns as 0 2 1 3.
-void put_values16(const __m256i* q, std::byte* out) {
+void put_words16(const __m256i* q, std::byte* out) {
   for (int i = 0; i < 2; ++i) {
     const __m256i a = _mm256_shuffle_epi32(q[2 * i], 0xd8), b = _mm256_shuffle_epi32(q[2 * i + 1], 0xd8);
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
@@ -63,7 +63,21 @@ void put_values16(const __m256i* q, std::byte* out) {
   }
 }
 
-void put_group(const __m256i* x, bool narrow, std::byte* record) {
+// x = 256 high + low, both in -128..127: the low byte, and what rounding to it leaves.
+void put_digits16(const __m256i* q, std::byte* out) {
+  __m256i low[4], high[4];
+  for (int i = 0; i < 4; ++i) {
+    low[i] = _mm256_srai_epi32(_mm256_slli_epi32(q[i], 24), 24);
+    high[i] = _mm256_srai_epi32(_mm256_add_epi32(q[i], _mm256_set1_epi32(128)), 8);
+  }
+  put_values8(low, out);
+  put_values8(high, out + kGroup);
+}
+
+using PutValues = void (*)(const __m256i* q, std::byte* out);
+
+template <PutValues put_values, bool narrow>
+void put_group(const __m256i* x, std::byte* record) {
   const Scale scale = group_scale(x, narrow ? 127.0f : 32639.0f);
   const __m256 valid = _mm256_cmp_ps(scale.inverse, _mm256_setzero_ps(), _CMP_NEQ_UQ);
   __m256i q[4];
@@ -72,11 +86,13 @@ void put_group(const __m256i* x, bool narrow, std::byte* record) {
     q[i] = _mm256_cvtps_epi32(_mm256_and_ps(product, valid));
   }
   const int32_t first = -sum_of(_mm256_add_epi32(q[0], q[1])), second = -sum_of(_mm256_add_epi32(q[2], q[3]));
-  const int32_t sums[3] = {first, second, first + second};
-  narrow ? put_values8(q, record) : put_values16(q, record);
+  const int32_t counts[3] = {first, second, first + second};
+  const float sums[3] = {static_cast<float>(first), static_cast<float>(second), static_cast<float>(first + second)};
+  put_values(q, record);
   record += narrow ? kGroup : 2 * kGroup;
   std::memcpy(record, &scale.scale, 4);
-  std::memcpy(record + 4, sums, sizeof sums);
+  std::memcpy(record + kMinusCounts, counts, sizeof counts);
+  std::memcpy(record + kMinusSums, sums, sizeof sums);
 }
 
 // To bfloat16 and back, to nearest even; not-a-number stays so, quiet.
@@ -89,24 +105,39 @@ __m256i round_bf16(__m256i bits) {
   return _mm256_and_si256(_mm256_blendv_epi8(rounded, quiet, nan), _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
 }
 
+template <PutValues put_values, bool narrow>
+void put_row(const float* values, int64_t cols, std::byte* record) {
+  for (int64_t k = 0; k < cols; k += kGroup, record += narrow ? kRecord8 : kRecord16) {
+    __m256i x[4];
+    load_group(values + k, cols - k < kGroup ? cols - k : kGroup, x);
+    put_group<put_values, narrow>(x, record);
+  }
+}
+
+template <PutValues put_values16>
+void prepare(Compute compute, const float* values, int64_t cols, std::byte* prepared) {
+  if (compute == Compute::kI8) put_row<put_values8, true>(values, cols, prepared);
+  if (compute == Compute::kI16) put_row<put_values16, false>(values, cols, prepared);
+}
+
 }  // namespace
 
-void prepare_row_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared) {
-  if (compute == Compute::kF32) return;
-  const bool narrow = compute == Compute::kI8;
-  std::byte* record = prepared;
-  std::byte* rounded = prepared + rounded_offset(cols);
+void round_row_avx2(const float* values, int64_t cols, float* rounded) {
   for (int64_t k = 0; k < cols; k += kGroup) {
     const int64_t n = cols - k < kGroup ? cols - k : kGroup;
-    __m256i x[4];
+    alignas(32) __m256i x[4];
     load_group(values + k, n, x);
-    put_group(x, narrow, record);
-    record += narrow ? kRecord8 : kRecord16;
-    if (!narrow) continue;
-    alignas(32) __m256i bf16[4];
-    for (int i = 0; i < 4; ++i) bf16[i] = round_bf16(x[i]);
-    std::memcpy(rounded + 4 * k, bf16, static_cast<size_t>(n) * sizeof(float));
+    for (__m256i& part : x) part = round_bf16(part);
+    std::memcpy(rounded + k, x, static_cast<size_t>(n) * sizeof(float));
   }
+}
+
+void prepare_row_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared) {
+  prepare<put_words16>(compute, values, cols, prepared);
+}
+
+void prepare_digits_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared) {
+  prepare<put_digits16>(compute, values, cols, prepared);
 }
 
 }  // namespace vedette::ops::cpu
