@@ -102,7 +102,7 @@ void measure(KernelVariant variant, Compute compute, const PackedMatrix& matrix,
     for (int64_t tile = 0; tile < packed_tiles(matrix); tile += 8)
       matmul_with(kernels, compute, matrix,
                   {data.values.data(), options.columns, data.prepared, data.values.data(), rows}, tile,
-                  std::min(tile + 8, packed_tiles(matrix)), nullptr, data.out.data(), options.outputs,
+                  std::min(tile + 8, packed_tiles(matrix)), nullptr, {data.out.data(), options.outputs},
                   data.scratch.data());
   };
   const double one = best_seconds([&] { run(1); }), many = best_seconds([&] { run(options.rows); });

@@ -181,9 +181,30 @@ void run_attention_slots(const void* arguments, int64_t chunk, int thread) {
   const SlotPartials partials = slot_partials(o, slot, kv_head);
   const Scratch scratch = scratch_of(o, thread);
   for_calls(o, o.items[slot.item], kv_head, [&](const AttentionRows& rows, int64_t, int, int64_t first_pair) {
-    const AttentionPartial out = partial_at(partials.base, partials.pairs, first_pair, o.layer.value_stride);
+    const AttentionPartial out = o.publishes
+                                     ? partial_at(scratch.running, kMaxPairs, first_pair, o.layer.value_stride)
+                                     : partial_at(partials.base, partials.pairs, first_pair, o.layer.value_stride);
     o.kernels->attention_split(o.layer, rows, slot.split, out, scratch.scores);
   });
+}
+
+bool attention_may_publish(const AttentionOperation& o) {
+  const int shared = o.n_heads / o.n_kv_heads;
+  for (int64_t i = 0; i < o.n_items; ++i)
+    if (o.items[i].n_rows * shared > kMaxPairs) return false;
+  return true;
+}
+
+void publish_attention_slots(const void* arguments, int64_t chunk, int thread) {
+  const AttentionOperation& o = as_operation(arguments);
+  const AttentionSplitSlot& slot = o.splits->slots[static_cast<size_t>(chunk / o.n_kv_heads)];
+  const SlotPartials partials = slot_partials(o, slot, static_cast<int>(chunk % o.n_kv_heads));
+  const AttentionPartial from = partial_at(scratch_of(o, thread).running, kMaxPairs, 0, o.layer.value_stride);
+  const AttentionPartial to = partial_at(partials.base, partials.pairs, 0, o.layer.value_stride);
+  const auto pairs = static_cast<size_t>(partials.pairs);
+  std::memcpy(to.largest, from.largest, sizeof(float) * pairs);
+  std::memcpy(to.total, from.total, sizeof(float) * pairs);
+  std::memcpy(to.values, from.values, sizeof(float) * pairs * static_cast<size_t>(o.layer.value_stride));
 }
 
 void run_attention_merge(const void* arguments, int64_t row, int thread) {

@@ -55,6 +55,7 @@ struct AttentionOperation {
   float* partials = nullptr;                // [slot rows * n_heads, value_stride + 2]
   std::byte* scratch = nullptr;             // per thread
   int64_t scratch_stride = 0;
+  bool publishes = false;  // run_attention_slots leaves its result in scratch
 };
 
 // Bytes of scratch per thread.
@@ -71,6 +72,9 @@ int64_t attention_item_chunks(const AttentionOperation& operation);
 // Chunk = (slot, K/V head), one split.
 void run_attention_slots(const void* arguments, int64_t chunk, int thread);
 int64_t attention_slot_chunks(const AttentionOperation& operation);
+// Whether a chunk's result fits the thread's scratch.
+bool attention_may_publish(const AttentionOperation& operation);
+void publish_attention_slots(const void* arguments, int64_t chunk, int thread);
 // Row stage after run_attention_slots: merges a row's splits.
 void run_attention_merge(const void* arguments, int64_t row, int thread);
 

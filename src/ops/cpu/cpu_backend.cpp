@@ -64,11 +64,17 @@ struct GroupState {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const CpuConfig& config)
-      : config_(config), kernels_(&kernels_for(config.isa)), pool_(config.threads), program_(pool_.threads()) {
+      : config_(config),
+        kernels_(&kernels_for(config.isa)),
+        pool_(config.pool != nullptr ? config.pool : std::make_shared<Pool>(config.threads)),
+        program_(pool_->threads()) {
     info_.device = "cpu";
     info_.isa = to_string(config.isa);
-    info_.threads = pool_.threads();
+    info_.threads = pool_->threads();
     info_.compute = config.compute;
+    // Without memory for them results are written in place.
+    linear_results_ =
+        make_aligned<float>(static_cast<size_t>(info_.threads) * static_cast<size_t>(LinearOperation::kResultFloats));
   }
 
   const BackendInfo& info() const override { return info_; }
@@ -135,7 +141,8 @@ class CpuBackend final : public Backend {
   CpuConfig config_;
   BackendInfo info_;
   const Kernels* kernels_;
-  Pool pool_;
+  std::shared_ptr<Pool> pool_;
+  AlignedBuffer<float> linear_results_;  // per thread
   MemoryUse memory_;
   WeightMemory weight_memory_;
   std::vector<PackedMatrixPtr> matrices_;
@@ -179,8 +186,8 @@ Error no_memory(const char* what, int64_t bytes) {
 Result<Matrix> CpuBackend::load_matrix(const HostMatrix& matrix) {
   VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack, {&pool_, &weight_memory_}));
   const auto scratch = static_cast<int64_t>(matmul_scratch_bytes(config_.isa, *packed));
-  if (!grow(matmul_scratch_, matmul_scratch_stride_, scratch, pool_.threads(), memory_.activation_bytes)) {
-    return no_memory("product scratch", scratch * pool_.threads());
+  if (!grow(matmul_scratch_, matmul_scratch_stride_, scratch, pool_->threads(), memory_.activation_bytes)) {
+    return no_memory("product scratch", scratch * pool_->threads());
   }
   memory_.weight_bytes += packed_owned_bytes(*packed);
   memory_.mapped_bytes += packed_mapped_bytes(*packed);
@@ -197,8 +204,8 @@ Result<Vector> CpuBackend::load_vector(std::span<const float> values) {
 Result<KvGroup> CpuBackend::create_kv_group(const KvGroupConfig& config) {
   VEDETTE_ASSIGN_OR_RETURN(KvCache cache, KvCache::create(config));
   const int64_t scratch = attention_scratch_bytes(cache.layer(0).value_stride);
-  if (!grow(attention_scratch_, attention_scratch_stride_, scratch, pool_.threads(), memory_.activation_bytes)) {
-    return no_memory("attention scratch", scratch * pool_.threads());
+  if (!grow(attention_scratch_, attention_scratch_stride_, scratch, pool_->threads(), memory_.activation_bytes)) {
+    return no_memory("attention scratch", scratch * pool_->threads());
   }
   memory_.kv_bytes += cache.bytes();
   groups_.push_back(GroupState{std::move(cache), {}, {}, false, {}, 0});
@@ -219,8 +226,8 @@ Result<Tensor> CpuBackend::create_tensor(int64_t max_rows, int64_t cols) {
   tensor.data = make_aligned<float>(static_cast<size_t>(floats));
   if (tensor.data == nullptr) return no_memory("activations", floats * 4);
   tensor.rows.data = tensor.data.get();
-  if (!grow(row_scratch_, row_scratch_stride_, tensor.rows.stride, pool_.threads(), memory_.activation_bytes)) {
-    return no_memory("row scratch", tensor.rows.stride * 4 * pool_.threads());
+  if (!grow(row_scratch_, row_scratch_stride_, tensor.rows.stride, pool_->threads(), memory_.activation_bytes)) {
+    return no_memory("row scratch", tensor.rows.stride * 4 * pool_->threads());
   }
   memory_.activation_bytes += floats * 4;
   tensors_.push_back(std::move(tensor));
@@ -423,8 +430,10 @@ void CpuBackend::linear(Tensor in, std::span<const LinearOutput> outputs) {
   operation.parts = parts;
   operation.scratch = matmul_scratch_.get();
   operation.scratch_stride = matmul_scratch_stride_;
-  plan_linear(operation, pool_.threads());
-  program_.add({run_linear, program_.arena().make(operation), operation.n_chunks()});
+  operation.results = linear_results_.get();
+  plan_linear(operation, pool_->threads());
+  program_.add({run_linear, program_.arena().make(operation), operation.n_chunks(),
+                operation.results != nullptr ? publish_linear : nullptr});
 }
 
 // The table of a rope's cosines and sines, recorded at its first use in a step; null without memory.
@@ -496,7 +505,7 @@ void CpuBackend::attention_inputs(const AttentionInputParams& params) {
 // Whether each split gets chunks of its own: where the items alone would leave threads idle.
 bool CpuBackend::use_splits(GroupState& group, int n_heads) {
   const KvGroupConfig& config = group.cache.config();
-  if (static_cast<int64_t>(items_.size()) * config.n_kv_heads >= 4 * pool_.threads()) return false;
+  if (static_cast<int64_t>(items_.size()) * config.n_kv_heads >= 4 * pool_->threads()) return false;
   if (!group.splits_built) {
     build_splits(items_, config.window, group.splits);
     group.splits_built = true;
@@ -543,8 +552,10 @@ void CpuBackend::attention(const AttentionParams& params) {
   if (use_splits(group, params.n_heads)) {
     operation.splits = &group.splits;
     operation.partials = group.partials.data();
+    operation.publishes = attention_may_publish(operation);
     const AttentionOperation* kept = program_.arena().make(operation);
-    program_.add({run_attention_slots, kept, attention_slot_chunks(operation)});
+    program_.add({run_attention_slots, kept, attention_slot_chunks(operation),
+                  operation.publishes ? publish_attention_slots : nullptr});
     program_.add_rows(RowSet::kAll, rows_in(RowSet::kAll), run_attention_merge, kept,
                       kActivateCost * static_cast<double>(out.rows.cols));
   } else {
@@ -613,7 +624,7 @@ void CpuBackend::finish_logits(Tensor logits, float scale, float softcap) {
 
 Status CpuBackend::end_step() {
   if (mistake_ != nullptr) return internal_error("", "CPU back end: {}; the step was not run", mistake_);
-  pool_.execute(program_.operations());
+  pool_->execute(program_.operations());
   return ok_status();
 }
 

@@ -18,11 +18,15 @@ std::vector<Isa> available_isas();
 // Empty: the best available.
 Result<Isa> choose_isa(const std::string& name);
 
+class Pool;
+
 struct CpuConfig {
   Compute compute = Compute::kI16;
   Isa isa = Isa::kPortable;
   int threads = 1;     // worker threads, the caller's included
   bool repack = true;  // false: run on the stored layout in place (slower, nothing copied)
+  // The process's pool, whose threads then count; a pool of the back end's own where null.
+  std::shared_ptr<Pool> pool;
 };
 
 // Physical cores this process may use (affinity and cgroup quota respected), at least 1.

@@ -17,7 +17,8 @@ struct LinearPart {
   int64_t first_tile = 0;  // among the tiles of all parts
 };
 
-// Chunks are rectangles of (tiles of all parts, rows). Their size is chosen for speed; no result depends on it.
+// Chunks are rectangles of (tiles of all parts, rows). Their size is chosen for speed; no result depends on it. Where a
+// chunk's results fit a thread's memory for them they are published (see Operation), else written in place at once.
 struct LinearOperation {
   Isa isa = Isa::kPortable;
   Compute compute = Compute::kI8;
@@ -27,14 +28,18 @@ struct LinearOperation {
   int64_t n_tiles = 0;
   int64_t tile_parts = 1;
   int64_t row_parts = 1;
+  int64_t rows_per_part = 1;
   std::byte* scratch = nullptr;  // per thread
   int64_t scratch_stride = 0;
+  float* results = nullptr;  // per thread, kResultFloats; null where results are not published
+  static constexpr int64_t kResultFloats = 64 << 10;
   int64_t n_chunks() const { return tile_parts * row_parts; }
 };
 
-// Numbers the parts' tiles and chooses tile_parts and row_parts.
+// Numbers the parts' tiles, chooses tile_parts and row_parts, and drops `results` where they do not fit.
 void plan_linear(LinearOperation& operation, int threads);
 void run_linear(const void* arguments, int64_t chunk, int thread);
+void publish_linear(const void* arguments, int64_t chunk, int thread);
 
 // logits = cap * tanh(logits * scale / cap), in runs of columns, because a vocabulary is wide.
 struct FinishOperation {

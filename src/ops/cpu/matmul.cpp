@@ -36,8 +36,7 @@ RowSource row_source(const PackedMatrix& matrix, Compute compute, const MatmulIn
 
 struct Output {
   const float* bias = nullptr;
-  float* out = nullptr;
-  int64_t stride = 0;
+  MatmulOutput out;
   int64_t n_outputs = 0;
 
   // result[row][16] of one tile.
@@ -45,7 +44,7 @@ struct Output {
     const int64_t first = tile * kTileRows;
     const int n = static_cast<int>(std::min<int64_t>(kTileRows, n_outputs - first));
     for (int r = 0; r < n_rows; ++r) {
-      float* to = out + (first_row + r) * stride + first;
+      float* to = out.data + (first_row + r) * out.stride + (first - out.first);
       const float* from = result + r * kTileRows;
       if (bias == nullptr) {
         std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
@@ -241,12 +240,11 @@ void round_row(Isa isa, const float* values, int64_t cols, float* rounded) {
 }
 
 void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
-                 int64_t tile_begin, int64_t tile_end, const float* bias, float* out, int64_t out_stride,
-                 std::byte* scratch) {
+                 int64_t tile_begin, int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch) {
   const Compute column = is_float(matrix.kind) ? Compute::kF32 : compute;
   const Product product = {kernels.set[static_cast<size_t>(matrix.kind)][static_cast<size_t>(column)],
                            row_source(matrix, compute, input),
-                           {bias, out, out_stride, matrix.rows}};
+                           {bias, out, matrix.rows}};
   if (matrix.in_place)
     run_in_place(product, matrix, input.rows, tile_begin, tile_end, scratch);
   else
@@ -254,9 +252,8 @@ void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& ma
 }
 
 void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulInput& input, int64_t tile_begin,
-            int64_t tile_end, const float* bias, float* out, int64_t out_stride, std::byte* scratch) {
-  matmul_with(kernels_of(variant_of(isa)), compute, matrix, input, tile_begin, tile_end, bias, out, out_stride,
-              scratch);
+            int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch) {
+  matmul_with(kernels_of(variant_of(isa)), compute, matrix, input, tile_begin, tile_end, bias, out, scratch);
 }
 
 size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix) {

@@ -74,10 +74,17 @@ struct MatmulInput {
   int64_t rows = 0;
 };
 
-// out[r, n] for rows 0..input.rows and outputs of tiles [tile_begin, tile_end). bias may be null. out_stride in floats.
+// Where results go: output n of row r to data[r * stride + n - first]. In floats.
+struct MatmulOutput {
+  float* data = nullptr;
+  int64_t stride = 0;
+  int64_t first = 0;
+};
+
+// Rows 0..input.rows and outputs of tiles [tile_begin, tile_end). bias may be null.
 // scratch: at least matmul_scratch_bytes(), one per thread.
 void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulInput& input, int64_t tile_begin,
-            int64_t tile_end, const float* bias, float* out, int64_t out_stride, std::byte* scratch);
+            int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch);
 size_t matmul_scratch_bytes(Isa isa, const PackedMatrix& matrix);
 
 // Row `row` of the matrix as float32 (embedding look-up); equals dequantize_row of the stored row, in every mode.

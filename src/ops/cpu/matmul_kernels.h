@@ -78,8 +78,7 @@ const Kernels& kernels_of(KernelVariant variant);
 KernelVariant variant_of(Isa isa);
 
 void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
-                 int64_t tile_begin, int64_t tile_end, const float* bias, float* out, int64_t out_stride,
-                 std::byte* scratch);
+                 int64_t tile_begin, int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch);
 
 size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix);
 

@@ -74,7 +74,7 @@ std::vector<float> run(const Kernels& kernels, Compute compute, const PackedMatr
                                rounded.data() + r * cols, std::min(row_step, rows - r)};
     for (int64_t t = 0; t < packed_tiles(matrix); t += tile_step)
       matmul_with(kernels, compute, matrix, input, t, std::min(t + tile_step, packed_tiles(matrix)), bias,
-                  out.data() + r * n, n, scratch.data);
+                  {out.data() + r * n, n}, scratch.data);
   }
   for (size_t i = static_cast<size_t>(rows * n); i < out.size(); ++i)
     EXPECT_EQ(out[i], kUntouched) << "written behind the last row";

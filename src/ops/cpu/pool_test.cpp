@@ -105,6 +105,49 @@ TEST(Pool, SeveralCallersTakeTurns) {
   EXPECT_EQ(total.load(), 1500);
 }
 
+// The first thread to run chunk 0 of the first operation stands still until the last operation runs, as if it had lost
+// its time slice. Each operation writes its own number over every cell.
+struct Overwrite {
+  std::vector<int>* cells = nullptr;
+  std::vector<int>* results = nullptr;  // per thread
+  int number = 0;
+  std::atomic<int>* stands_still = nullptr;  // 0: nobody yet, 1: a thread stands still, 2: it may go on
+  bool last = false;
+};
+
+void run_overwrite(const void* arguments, int64_t chunk, int thread) {
+  const Overwrite& o = *static_cast<const Overwrite*>(arguments);
+  if (o.last) o.stands_still->store(2);
+  int nobody = 0;
+  if (o.number == 1 && chunk == 0 && o.stands_still->compare_exchange_strong(nobody, 1)) {
+    for (int i = 0; i < 20000 && o.stands_still->load() != 2; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  (*o.results)[static_cast<size_t>(thread)] = o.number;
+}
+
+void publish_overwrite(const void* arguments, int64_t chunk, int thread) {
+  const Overwrite& o = *static_cast<const Overwrite*>(arguments);
+  (*o.cells)[static_cast<size_t>(chunk)] = (*o.results)[static_cast<size_t>(thread)];
+}
+
+TEST(Pool, AChunkWhoseThreadStandsStillIsTakenOver) {
+  for (const int threads : {2, 3}) {
+    Pool pool(threads);
+    std::vector<int> cells(8), results(static_cast<size_t>(threads));
+    std::atomic<int> stands_still{0};
+    std::vector<Overwrite> stages;
+    for (int number = 1; number <= 5; ++number)
+      stages.push_back({&cells, &results, number, &stands_still, number == 5});
+    std::vector<Operation> program;
+    for (const Overwrite& stage : stages) program.push_back({run_overwrite, &stage, 8, publish_overwrite});
+    pool.execute(program);
+    EXPECT_EQ(cells, std::vector<int>(8, 5));
+    EXPECT_EQ(stands_still.load(), 2);
+    EXPECT_GE(pool.chunks_taken_over(), 1);
+  }
+}
+
 struct Denormals {
   std::vector<float> results;
 };
