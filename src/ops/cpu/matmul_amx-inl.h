@@ -6,10 +6,11 @@
 //   Tiles::clear<t>(), store<t>(p)      a tile of sums, [row][output] int32
 //   Tiles::add<sum, rows, weights, signed_weights>()
 //
-// A packed step holds 4 columns of 16 outputs, which is a row of the instruction's second operand as it stands. The
-// sums of a group are stored, and scaled by AVX-512 while the tiles work on the next group. Weights whose zero is a
-// constant come as signed bytes with the zero taken off, so that S needs no correction; others are unsigned.
-// int16 rows are two digits with a tile of sums each.
+// A packed step holds 4 columns of 16 outputs, which is a row of the instruction's second operand as it stands.
+// Products take long to come out of the tiles, so three things go on at once, each some scale steps behind the one
+// before: products into a ring of tiles of sums, the storing of sums, and their scaling by AVX-512. Weights whose zero
+// is a constant come as signed bytes with the zero taken off, so that S needs no correction; others are unsigned. int16
+// rows are two digits with a tile of sums each.
 
 template <class K, Compute compute>
 struct WideRows {
@@ -32,76 +33,93 @@ void unpack_tile(const TileView& view, std::byte* bytes) {
   }
 }
 
-// Starts the sums of scale step i (of all groups' parts) in the tiles of turn 0 or 1, and stores them.
-template <class K, Compute compute, int turn>
-VEDETTE_INLINE inline void sum_tiles(Tiles<K::kStep>& tiles, const std::byte* bytes, const std::byte* rows,
-                                     size_t stride, int64_t i, int32_t (*sums)[kWideBlock * kTileRows]) {
-  using W = WideRows<K, compute>;
-  const std::byte* values = rows + i / K::kParts * W::kRecord + i % K::kParts * K::kStep;
-  tiles.template load_weights<6>(bytes + i * W::kStepBytes);
-  tiles.template clear<turn>();
-  tiles.template load_rows<4>(values, stride);
-  tiles.template add<turn, 4, 6, W::kSigned>();
-  tiles.template store<turn>(sums[0]);
-  if constexpr (W::kWords) {
-    tiles.template clear<2 + turn>();
-    tiles.template load_rows<5>(values + kGroup, stride);
-    tiles.template add<2 + turn, 5, 6, W::kSigned>();
-    tiles.template store<2 + turn>(sums[1]);
-  }
-}
-
-// acc[row] for 16 rows: see integer_block_exact, whose sums these are.
 template <class K, Compute compute>
-VEDETTE_INLINE inline void scale_sums(const TileView& view, const std::byte* rows, size_t stride, int64_t i,
-                                      const int32_t (*sums)[kWideBlock * kTileRows], Avx512::F* acc) {
+struct WideBlock {
   using W = WideRows<K, compute>;
-  const int64_t group = i / K::kParts;
-  const int part = static_cast<int>(i % K::kParts);
-  const StepScales<Avx512> scales = load_scales<Avx512, K>(view, view.scales, group, part, 0);
-  const std::byte* record = rows + group * W::kRecord + W::kValues;
-  unroll<kWideBlock>([&](auto r) VEDETTE_INLINE {
-    auto sum = Avx512::load(reinterpret_cast<const std::byte*>(sums[0] + r * kTileRows));
-    if constexpr (W::kWords) {
-      const auto high = Avx512::load(reinterpret_cast<const std::byte*>(sums[1] + r * kTileRows));
-      sum = Avx512::add32(sum, Avx512::shift32<8>(high));
-    }
-    acc[r] = accumulate<Avx512, K>(acc[r], scales, sum, record + r * stride, part);
-  });
-}
+  using F = Avx512::F;
+  // Scale steps in flight: the tiles 0-3 of sums are a ring. Words take two at a time, low and high.
+  static constexpr int kRing = W::kWords ? 2 : 4;
+  static constexpr int kStoreBehind = kRing / 2, kScaleBehind = kStoreBehind + 1;
+  static constexpr int kUnroll = 4;
 
-template <class K, Compute compute>
-void wide_block(Tiles<K::kStep>& tiles, const TileView& view, const std::byte* bytes, const std::byte* rows,
-                size_t stride, float* result) {
-  alignas(64) int32_t sums[2][2][kWideBlock * kTileRows];
-  Avx512::F acc[kWideBlock];
-  unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { acc[r] = Avx512::zero(); });
-  const int64_t n = view.groups * K::kParts;
+  Tiles<K::kStep>& tiles;
+  const TileView& view;
+  const std::byte* bytes;
+  const std::byte* rows;
+  size_t stride;
+  // Sums of each place of the ring: [place][low, high][row][output].
+  int32_t (*sums)[2][kWideBlock * kTileRows];
+
+  int64_t n() const { return view.groups * K::kParts; }
   // The order of the row-invariance test's broken twin, as in in_order().
-  const auto at = [&](int64_t i) VEDETTE_INLINE { return kReverseWide ? n - 1 - i : i; };
-  sum_tiles<K, compute, 0>(tiles, bytes, rows, stride, at(0), sums[0]);
-  int64_t i = 0;
-  for (; i + 2 < n; i += 2) {
-    sum_tiles<K, compute, 1>(tiles, bytes, rows, stride, at(i + 1), sums[1]);
-    scale_sums<K, compute>(view, rows, stride, at(i), sums[0], acc);
-    sum_tiles<K, compute, 0>(tiles, bytes, rows, stride, at(i + 2), sums[0]);
-    scale_sums<K, compute>(view, rows, stride, at(i + 1), sums[1], acc);
+  VEDETTE_INLINE int64_t at(int64_t i) const { return kReverseWide ? n() - 1 - i : i; }
+
+  template <int turn>
+  VEDETTE_INLINE void multiply(int64_t step) const {
+    constexpr int kSum = W::kWords ? 2 * (turn % kRing) : turn % kRing;
+    constexpr int kWeights = 6 + turn % 2, kRows = W::kWords ? 4 : 4 + turn % 2;
+    const std::byte* values = rows + step / K::kParts * W::kRecord + step % K::kParts * K::kStep;
+    tiles.template load_weights<kWeights>(bytes + step * W::kStepBytes);
+    tiles.template load_rows<kRows>(values, stride);
+    tiles.template clear<kSum>();
+    tiles.template add<kSum, kRows, kWeights, W::kSigned>();
+    if constexpr (W::kWords) {
+      tiles.template load_rows<5>(values + kGroup, stride);
+      tiles.template clear<kSum + 1>();
+      tiles.template add<kSum + 1, 5, kWeights, W::kSigned>();
+    }
   }
-  if (i + 1 < n) sum_tiles<K, compute, 1>(tiles, bytes, rows, stride, at(i + 1), sums[1]);
-  scale_sums<K, compute>(view, rows, stride, at(i), sums[0], acc);
-  if (i + 1 < n) scale_sums<K, compute>(view, rows, stride, at(i + 1), sums[1], acc);
-  unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { Avx512::store(result + r * kTileRows, acc[r]); });
-}
+
+  template <int turn>
+  VEDETTE_INLINE void store() const {
+    constexpr int kPlace = turn % kRing;
+    tiles.template store<W::kWords ? 2 * kPlace : kPlace>(sums[kPlace][0]);
+    if constexpr (W::kWords) tiles.template store<2 * kPlace + 1>(sums[kPlace][1]);
+  }
+
+  // acc[row] for 16 rows: see integer_block_exact, whose sums these are.
+  template <int turn>
+  VEDETTE_INLINE void scale(int64_t step, F* acc) const {
+    const auto* place = sums[turn % kRing];
+    const int64_t group = step / K::kParts;
+    const int part = static_cast<int>(step % K::kParts);
+    const StepScales<Avx512> scales = load_scales<Avx512, K>(view, view.scales, group, part, 0);
+    const std::byte* record = rows + group * W::kRecord + W::kValues;
+    unroll<kWideBlock>([&](auto r) VEDETTE_INLINE {
+      auto sum = Avx512::load(reinterpret_cast<const std::byte*>(place[0] + r * kTileRows));
+      if constexpr (W::kWords) {
+        const auto high = Avx512::load(reinterpret_cast<const std::byte*>(place[1] + r * kTileRows));
+        sum = Avx512::add32(sum, Avx512::shift32<8>(high));
+      }
+      acc[r] = accumulate<Avx512, K>(acc[r], scales, sum, record + r * stride, part);
+    });
+  }
+
+  void run(float* result) const {
+    F acc[kWideBlock];
+    unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { acc[r] = Avx512::zero(); });
+    for (int64_t first = 0; first < n() + kScaleBehind; first += kUnroll) {
+      unroll<kUnroll>([&](auto u) VEDETTE_INLINE {
+        const int64_t i = first + u;
+        if (i < n()) multiply<u>(at(i));
+        if (i >= kStoreBehind && i - kStoreBehind < n()) store<kUnroll + u - kStoreBehind>();
+        if (i >= kScaleBehind && i - kScaleBehind < n()) scale<kUnroll + u - kScaleBehind>(at(i - kScaleBehind), acc);
+      });
+    }
+    unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { Avx512::store(result + r * kTileRows, acc[r]); });
+  }
+};
 
 template <class K, Compute compute>
 void wide_rows(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
                float* result) {
   Tiles<K::kStep> tiles;
+  alignas(64) int32_t sums[4][2][kWideBlock * kTileRows];
   for (int row = 0; row < n_rows; row += kWideBlock) {
     // The last block overlaps the one before: what it computes twice is the same.
     const int first = row + kWideBlock <= n_rows ? row : n_rows - kWideBlock;
-    wide_block<K, compute>(tiles, view, bytes, rows + static_cast<size_t>(first) * stride, stride,
-                           result + first * kTileRows);
+    WideBlock<K, compute>{tiles, view, bytes, rows + static_cast<size_t>(first) * stride, stride, sums}.run(
+        result + first * kTileRows);
   }
 }
 
