@@ -184,7 +184,7 @@ Error no_memory(const char* what, int64_t bytes) {
 }
 
 Result<Matrix> CpuBackend::load_matrix(const HostMatrix& matrix) {
-  VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack, {&pool_, &weight_memory_}));
+  VEDETTE_ASSIGN_OR_RETURN(PackedMatrixPtr packed, pack_matrix(matrix, config_.repack, {pool_.get(), &weight_memory_}));
   const auto scratch = static_cast<int64_t>(matmul_scratch_bytes(config_.isa, *packed));
   if (!grow(matmul_scratch_, matmul_scratch_stride_, scratch, pool_->threads(), memory_.activation_bytes)) {
     return no_memory("product scratch", scratch * pool_->threads());
