@@ -270,7 +270,15 @@ def test_a_second_interrupt_waits_for_nothing(smollm2, tmp_path):
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=5) == 130
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"[Generated" not in out
+
+
+def signal_is_pending(pid, number):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(mask >> (number - 1) & 1 for mask in masks)
 
 
 @pytest.mark.parametrize("gap", [0.002, 0.01])
@@ -280,13 +288,15 @@ def test_two_interrupts_at_once_are_two(smollm2, tmp_path, gap):
                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
     process.stderr.readline()  # loaded
     time.sleep(0.5)
-    begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     time.sleep(gap)
+    # A busy machine may not have let the process take the first one yet; two that are pending at once are one to it.
+    while signal_is_pending(process.pid, signal.SIGINT):
+        time.sleep(0.001)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - begin < 2 and b"[Generated" not in out
+    assert b"[Generated" not in out  # which the end after one interrupt has
 
 
 def test_without_standard_input(smollm2, tmp_path):
