@@ -14,8 +14,15 @@ namespace {
 
 // Rows that a wide kernel takes at a time: their results stay in the first-level cache.
 constexpr int kWideRows = 4 * kWideBlock;
+// Tiles that it takes at a time: a row's results are written together, and rows come from the second level once.
+constexpr int64_t kWideTiles = 4;
 // Rows that stay in the second-level cache while the tiles pass by.
 constexpr size_t kRowPassBytes = size_t{256} << 10;
+
+// Bytes of a tile's unpacked integers.
+size_t unpacked_bytes(int64_t groups) {
+  return static_cast<size_t>(groups) * kGroup * kTileRows;
+}
 
 // Source rows of a product: where row r of the operand begins.
 struct RowSource {
@@ -39,17 +46,20 @@ struct Output {
   MatmulOutput out;
   int64_t n_outputs = 0;
 
-  // result[row][16] of one tile.
-  void write(const float* result, int64_t first_row, int n_rows, int64_t tile) const {
+  // result[row][output] of n_tiles tiles from `tile` on, a row's floats result_stride apart from the next one's.
+  void write(const float* result, int64_t result_stride, int64_t first_row, int64_t n_rows, int64_t tile,
+             int64_t n_tiles) const {
     const int64_t first = tile * kTileRows;
-    const int n = static_cast<int>(std::min<int64_t>(kTileRows, n_outputs - first));
-    for (int r = 0; r < n_rows; ++r) {
+    const int64_t n = std::min(n_tiles * kTileRows, n_outputs - first);
+    for (int64_t r = 0; r < n_rows; ++r) {
       float* to = out.data + (first_row + r) * out.stride + (first - out.first);
-      const float* from = result + r * kTileRows;
-      if (bias == nullptr) {
-        std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+      const float* from = result + r * result_stride;
+      if (bias != nullptr) {
+        for (int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[first + i];
+      } else if (n == kTileRows) {
+        std::memcpy(to, from, kTileRows * sizeof(float));  // of a constant size: no call
       } else {
-        for (int i = 0; i < n; ++i) to[i] = from[i] + bias[first + i];
+        std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
       }
     }
   }
@@ -70,37 +80,46 @@ struct Product {
       for (int r = 0; r < block.rows; ++r)
         rows[r] = source.first + static_cast<size_t>(row + std::min(r, n - 1)) * source.stride;
       block.kernel(view, rows, result);
-      output.write(result, row, n, tile);
+      output.write(result, kTileRows, row, n, tile, 1);
     }
   }
 
-  // kWideBlock rows or more against the tile; `bytes` holds its unpacked integers. The last block overlaps the one
-  // before where rows are left over: what it writes twice is the same.
-  void wide(const TileView& view, int64_t tile, int64_t begin, int64_t end, std::byte* bytes) const {
-    alignas(64) float result[kWideRows * kTileRows];
-    kernels.wide.unpack(view, bytes);
+  // kWideBlock rows or more against n_tiles tiles; `bytes` holds their unpacked integers. The last block overlaps the
+  // one before where rows are left over: what it writes twice is the same.
+  void wide(TileView view, int64_t tile, int64_t n_tiles, int64_t begin, int64_t end, std::byte* bytes) const {
+    alignas(64) float result[kWideRows * kWideTiles * kTileRows];
+    const int64_t result_stride = n_tiles * kTileRows;
+    const TileView first_view = view;
+    const size_t tile_bytes = unpacked_bytes(view.groups);
+    const auto at = [&](int64_t t) {
+      view.planes = first_view.planes + static_cast<size_t>(t) * view.plane_bytes;
+      view.scales = first_view.scales + static_cast<size_t>(t) * view.scale_bytes;
+      return bytes + static_cast<size_t>(t) * tile_bytes;
+    };
+    for (int64_t t = 0; t < n_tiles; ++t) {
+      std::byte* unpacked = at(t);
+      kernels.wide.unpack(view, unpacked);
+    }
     for (int64_t row = begin; row < end; row += kWideRows) {
       const int64_t first = std::min(row, end - kWideBlock);
       const int n = static_cast<int>(std::min<int64_t>(kWideRows, end - first));
-      kernels.wide.run(view, bytes, source.first + static_cast<size_t>(first) * source.stride, source.stride, n,
-                       result);
-      output.write(result, first, n, tile);
+      for (int64_t t = 0; t < n_tiles; ++t) {
+        const std::byte* unpacked = at(t);
+        kernels.wide.run(view, unpacked, source.first + static_cast<size_t>(first) * source.stride, source.stride, n,
+                         result + t * kTileRows, result_stride);
+      }
+      output.write(result, result_stride, first, n, tile, n_tiles);
     }
   }
 
-  void any(const TileView& view, int64_t tile, int64_t begin, int64_t end, std::byte* bytes) const {
-    if (kernels.wide.run != nullptr && end - begin >= kWideBlock)
-      wide(view, tile, begin, end, bytes);
-    else
-      this->tile(view, tile, begin, end);
-  }
+  bool is_wide(int64_t rows) const { return kernels.wide.run != nullptr && rows >= kWideBlock; }
 
   // One row against kTileRun tiles.
   void run(const TileView& view, int64_t tile, int64_t row) const {
     alignas(64) float result[kTileRun * kTileRows];
     const std::byte* rows[1] = {source.first + static_cast<size_t>(row) * source.stride};
     kernels.run(view, rows, result);
-    for (int t = 0; t < kTileRun; ++t) output.write(result + t * kTileRows, row, 1, tile + t);
+    for (int t = 0; t < kTileRun; ++t) output.write(result + t * kTileRows, kTileRows, row, 1, tile + t, 1);
   }
 };
 
@@ -128,8 +147,12 @@ void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows
       if (end - begin == 1 && product.kernels.run != nullptr && tile + kTileRun <= tile_end) {
         product.run(view, tile, begin);
         tile += kTileRun;
+      } else if (product.is_wide(end - begin)) {
+        const int64_t n_tiles = std::min(kWideTiles, tile_end - tile);
+        product.wide(view, tile, n_tiles, begin, end, scratch);
+        tile += n_tiles;
       } else {
-        product.any(view, tile, begin, end, scratch);
+        product.tile(view, tile, begin, end);
         ++tile;
       }
     }
@@ -149,7 +172,10 @@ void run_in_place(const Product& product, const PackedMatrix& matrix, int64_t ro
   view.scales = scratch + matrix.plane_bytes;
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     pack_tile(matrix, matrix.stored, tile, scratch, scratch + matrix.plane_bytes);
-    product.any(view, tile, 0, rows, scratch + in_place_bytes(matrix));
+    if (product.is_wide(rows))
+      product.wide(view, tile, 1, 0, rows, scratch + in_place_bytes(matrix));
+    else
+      product.tile(view, tile, 0, rows);
   }
 }
 
@@ -259,7 +285,7 @@ void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulIn
 size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix) {
   const KernelSet* sets = kernels.set[static_cast<size_t>(matrix.kind)];
   const bool wide = sets[0].wide.run != nullptr || sets[1].wide.run != nullptr;
-  return in_place_bytes(matrix) + (wide ? static_cast<size_t>(matrix.groups) * kGroup * kTileRows : 0);
+  return in_place_bytes(matrix) + (wide ? kWideTiles * unpacked_bytes(matrix.groups) : 0);
 }
 
 size_t matmul_scratch_bytes(Isa isa, const PackedMatrix& matrix) {

@@ -95,7 +95,7 @@ struct WideBlock {
     });
   }
 
-  void run(float* result) const {
+  void run(float* result, int64_t result_stride) const {
     F acc[kWideBlock];
     unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { acc[r] = Avx512::zero(); });
     for (int64_t first = 0; first < n() + kScaleBehind; first += kUnroll) {
@@ -106,20 +106,20 @@ struct WideBlock {
         if (i >= kScaleBehind && i - kScaleBehind < n()) scale<kUnroll + u - kScaleBehind>(at(i - kScaleBehind), acc);
       });
     }
-    unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { Avx512::store(result + r * kTileRows, acc[r]); });
+    unroll<kWideBlock>([&](auto r) VEDETTE_INLINE { Avx512::store(result + r * result_stride, acc[r]); });
   }
 };
 
 template <class K, Compute compute>
 void wide_rows(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
-               float* result) {
+               float* result, int64_t result_stride) {
   Tiles<K::kStep> tiles;
   alignas(64) int32_t sums[4][2][kWideBlock * kTileRows];
   for (int row = 0; row < n_rows; row += kWideBlock) {
     // The last block overlaps the one before: what it computes twice is the same.
     const int first = row + kWideBlock <= n_rows ? row : n_rows - kWideBlock;
     WideBlock<K, compute>{tiles, view, bytes, rows + static_cast<size_t>(first) * stride, stride, sums}.run(
-        result + first * kTileRows);
+        result + first * result_stride, result_stride);
   }
 }
 

@@ -44,9 +44,10 @@ using Kernel = void (*)(const TileView& view, const std::byte* const* rows, floa
 // the scheme has one.
 struct WideKernel {
   void (*unpack)(const TileView& view, std::byte* bytes) = nullptr;
-  // result[row][output] for n_rows >= kWideBlock prepared rows, `stride` bytes apart.
+  // result[row][output] for n_rows >= kWideBlock prepared rows, `stride` bytes apart; results result_stride floats
+  // apart.
   void (*run)(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
-              float* result) = nullptr;
+              float* result, int64_t result_stride) = nullptr;
 };
 inline constexpr int kWideBlock = 16;
 
