@@ -18,6 +18,8 @@
 #include "cli/serve_settings.h"
 #include "cli/terminal.h"
 #include "hub/model_store.h"
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/pool.h"
 #include "server/job_run.h"
 #include "server/server.h"
 
@@ -169,6 +171,9 @@ Result<int> run_serve(Context& context) {
   if (log_file) VEDETTE_RETURN_IF_ERROR(log::set_file(*log_file));
   // Many threads with an allocation pool each would keep what all of them once used.
   mallopt(M_ARENA_MAX, 2);
+  // All models of the process share these.
+  const int threads = settings.model.load.threads;
+  settings.model.load.pool = std::make_shared<ops::cpu::Pool>(threads > 0 ? threads : ops::cpu::default_thread_count());
   server::ServedModelOptions model;
   if (settings.no_model && !settings.named.model.empty())
     return invalid_request("--no-model", "--no-model and a model exclude each other; give one");

@@ -46,6 +46,7 @@ Result<std::unique_ptr<ops::Backend>> make_backend(const LoadOptions& options, o
   config.isa = isa;
   config.threads = options.threads > 0 ? options.threads : ops::cpu::default_thread_count();
   config.repack = options.repack;
+  config.pool = options.pool;
   return ops::cpu::make_cpu_backend(config);
 }
 

@@ -16,6 +16,10 @@
 #include "ops/types.h"
 #include "weights/checkpoint.h"
 
+namespace vedette::ops::cpu {
+class Pool;
+}
+
 namespace vedette::engine {
 
 enum class ComputeChoice : uint8_t { kAuto, kI8, kI16, kF32 };
@@ -24,7 +28,8 @@ struct LoadOptions {
   ComputeChoice compute = ComputeChoice::kAuto;  // auto: i16 below 1.5e9 parameters, i8 above
   std::optional<ops::DType> kv_type;             // absent: f16; f32 with compute f32; bf16 where f16 overflows
   int threads = 0;                               // 0: one per physical core this process may use
-  std::string isa;                               // "portable" | "avx2" | "avx512"; empty: the best there is
+  std::shared_ptr<ops::cpu::Pool> pool;          // the process's threads, which then count; null: threads of its own
+  std::string isa;                               // "portable" | "avx2" | "avx512" | "amx"; empty: the best there is
   bool repack = true;
   int64_t context_length = 0;  // 0: the model's own, lowered to what fits
   int max_sequences = 1;       // decoded together

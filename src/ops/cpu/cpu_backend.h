@@ -14,7 +14,7 @@ enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAmx };
 const char* to_string(Isa isa);
 // What this machine can run, slowest first; kPortable is always there.
 std::vector<Isa> available_isas();
-// "portable" | "avx2" | "avx512"; unknown or unavailable names are errors that list what is available.
+// "portable" | "avx2" | "avx512" | "amx"; unknown or unavailable names are errors that list what is available.
 // Empty: the best available.
 Result<Isa> choose_isa(const std::string& name);
 

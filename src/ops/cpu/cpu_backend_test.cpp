@@ -13,10 +13,12 @@
 #include <limits>
 #include <new>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "base/float16.h"
 #include "base/property_test.h"
+#include "ops/cpu/pool.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -558,6 +560,24 @@ TEST(CpuBackend, AWarmStepAllocatesNothing) {
   for (int32_t i = 0; i < 20; ++i) ok = run_rows(605 + i, 1) && run_rows(605, 5) && ok;
   EXPECT_EQ(allocations.load() - before, 0);
   EXPECT_TRUE(ok);
+}
+
+// Models of one process share its threads; each has the results of a pool of its own.
+TEST(CpuBackend, BackEndsTakeTurnsOnOnePool) {
+  const ModelWeights weights(Scheme::kQ8_0);
+  const Tokens tokens = random_tokens(48, 12);
+  Model alone(weights, {Compute::kI16, isas().back(), 2, true});
+  const Logits expected = run_whole(alone, tokens);
+  const auto pool = std::make_shared<Pool>(2);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      Model model(weights, {Compute::kI16, isas().back(), 5, true, pool});
+      EXPECT_EQ(model.backend().info().threads, 2);
+      for (int i = 0; i < 10; ++i) EXPECT_EQ(run_whole(model, tokens), expected);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
 }
 
 TEST(CpuBackend, RefusesABrokenStepAndGoesOn) {
