@@ -14,7 +14,7 @@ target_link_libraries(vedette_libedit INTERFACE ${VEDETTE_LIBEDIT})
 target_include_directories(vedette_libedit INTERFACE ${VEDETTE_LIBEDIT_INCLUDE})
 find_package(Boost 1.81 REQUIRED)   # Beast and Asio, headers only: HTTP, wrapped by server/http (Debian libboost1.81-dev)
 find_package(OpenSSL 3.0 REQUIRED)  # TLS, hashes (Debian libssl-dev)
-find_package(ZLIB REQUIRED)         # gzip request bodies (Debian zlib1g-dev)
+find_package(ZLIB REQUIRED)         # gzip request bodies, PNG pictures (Debian zlib1g-dev)
 find_package(CURL 7.85 REQUIRED)     # HTTP client of hub/http_client (Debian libcurl4-openssl-dev)
 # zstd request bodies (Debian libzstd-dev, which brings no CMake package everywhere).
 find_path(VEDETTE_ZSTD_INCLUDE zstd.h REQUIRED)

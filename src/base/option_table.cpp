@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option_group.h"
 #include "base/option_table_sampling.h"
 #include "base/option_table_server.h"
 #include "base/option_table_unavailable.h"
@@ -16,13 +17,14 @@ using enum OptionType;
 
 constexpr double kMaxCount = 1e9;
 
-const Names kModelCommands = {"run", "generate", "inspect", "eval", "convert", "serve"};
-const Names kStoreCommands = {"run",   "generate", "inspect", "list",   "eval",  "convert",
-                              "serve", "download", "rm",      "models", "doctor"};
-const Names kRevisionCommands = {"run", "generate", "inspect", "eval", "convert", "serve", "download", "rm"};
-const Names kFetchCommands = {"run", "generate", "inspect", "eval", "convert", "serve", "download"};
+const Names kModelCommands = {"run", "generate", "inspect", "eval", "benchmark", "convert", "serve"};
+const Names kStoreCommands = {"run",     "generate", "inspect",  "list", "eval",   "benchmark",
+                              "convert", "serve",    "download", "rm",   "models", "doctor"};
+const Names kRevisionCommands = {"run",     "generate", "inspect",  "eval", "benchmark",
+                                 "convert", "serve",    "download", "rm"};
+const Names kFetchCommands = {"run", "generate", "inspect", "eval", "benchmark", "convert", "serve", "download"};
 const Names kTalkCommands = {"run", "generate"};
-const Names kComputeCommands = {"run", "generate", "eval", "serve"};
+const Names kComputeCommands = {"run", "generate", "eval", "benchmark", "serve"};
 const Names kBudgetCommands = {"run", "generate", "inspect", "serve"};
 const Names kContextCommands = {"run", "generate", "serve"};
 
@@ -159,9 +161,10 @@ std::vector<OptionSpec> generation_options() {
        .max = kMaxCount,
        .default_text = "(-1; inspect: 8192)",
        .group = "Generation",
-       .subcommands = {"run", "generate", "inspect", "serve"},
+       .subcommands = {"run", "generate", "inspect", "benchmark", "serve"},
        .help = "Most tokens to generate; -1: until the model ends or the context is full. "
-               "For inspect, the context length of the K/V estimate; for serve the same as --default-max-tokens"},
+               "For inspect, the context length of the K/V estimate; for serve the same as --default-max-tokens, for "
+               "benchmark as --decode"},
       {.name = "--stop",
        .type = kText,
        .value_name = "TEXT",
@@ -191,7 +194,7 @@ std::vector<OptionSpec> generation_options() {
        .help = "Print token counts and the times of prefill and decode"},
       {.name = "--json",
        .group = "Generation",
-       .subcommands = {"run", "generate", "inspect", "list", "arch", "eval", "models", "doctor"},
+       .subcommands = {"run", "generate", "inspect", "list", "arch", "eval", "benchmark", "models", "doctor"},
        .help = "Print one JSON document in place of text"},
       {.name = "--estimate-memory",
        .group = "Generation",
@@ -214,7 +217,7 @@ std::vector<OptionSpec> compute_options() {
        .choices = {"auto", "i8", "i16", "f32"},
        .default_text = "auto",
        .group = "Compute",
-       .subcommands = {"run", "generate", "inspect", "eval", "serve"},
+       .subcommands = {"run", "generate", "inspect", "eval", "benchmark", "serve"},
        .help = "Precision of activations in products; auto: i16 below 1.5 billion parameters, i8 above"},
       {.name = "--threads",
        .environment = "VEDETTE_THREADS",
@@ -296,7 +299,7 @@ std::vector<OptionSpec> kv_options() {
   const Names refused = {"int8", "turbo3", "turbo4",          "fp16+turbo3", "fp16+turbo4", "turbo3-delegated",
                          "q8_0", "q4_0",   "turbo4-delegated"};
   const std::string_view note = "K/V rows are not quantized in this build";
-  const Names commands = {"run", "generate", "inspect", "eval", "serve"};
+  const Names commands = {"run", "generate", "inspect", "eval", "benchmark", "serve"};
   const std::string_view remark = "(f16; bf16 where f16 overflows; f32 with --compute f32)";
   return {
       {.name = "--cache-type-k",
@@ -418,10 +421,10 @@ std::vector<OptionSpec> eval_and_convert_options() {
       {.name = "--output",
        .aliases = {"-o"},
        .type = kPath,
-       .value_name = "DIR",
+       .value_name = "PATH",
        .group = "Conversion",
-       .subcommands = {"convert"},
-       .help = "New folder for the converted checkpoint"},
+       .subcommands = {"convert", "benchmark"},
+       .help = "New folder for the converted checkpoint; for benchmark, a file that gets the report as JSON too"},
       {.name = "--q-bits",
        .type = kInteger,
        .value_name = "N",
@@ -450,9 +453,28 @@ std::vector<OptionSpec> eval_and_convert_options() {
   };
 }
 
+std::vector<OptionSpec> benchmark_options() {
+  std::vector<OptionSpec> out;
+  OptionGroup group(out, OptionState::kActive, "Benchmark", "", {"benchmark"});
+  const auto list = [&](Names names, std::string_view help, std::string_view default_text) {
+    group.add(std::move(names), kText, help, default_text);
+    out.back().value_name = "LIST";
+  };
+  list({"--prefill", "--n-prompt"}, "Lengths of prompts to measure, separated by commas; 0: none", "512");
+  list({"--decode", "--n-gen"}, "Numbers of tokens to decode, of each sequence; 0: none", "128");
+  list({"--depth", "--n-depth"}, "Tokens before those that are decoded, and before --rows", "0");
+  list({"--sequences"}, "Sequences decoded together", "1");
+  list({"--rows"}, "Also steps of so many rows of one sequence, as verifying drafts takes them, over one row",
+       "(not measured)");
+  group.add({"--repetitions", "--trials"}, kInteger, "Rounds; the medians are reported", "5").range(1, 1000);
+  group.add({"--plot"}, kPath, "Also write a bar chart to this file, .svg or .png");
+  out.back().value_name = "FILE";
+  return out;
+}
+
 std::vector<OptionSpec> common_options() {
-  const Names all = {"run",   "generate", "inspect",  "list", "arch",   "eval",  "convert",
-                     "serve", "claude",   "download", "rm",   "models", "doctor"};
+  const Names all = {"run",     "generate", "inspect", "list",     "arch", "eval",   "benchmark",
+                     "convert", "serve",    "claude",  "download", "rm",   "models", "doctor"};
   return {
       {.name = "--verbose",
        .aliases = {"-v"},
@@ -490,6 +512,7 @@ std::span<const OptionSpec> option_table() {
     append(all, sampling_options());
     append(all, inspect_and_list_options());
     append(all, eval_and_convert_options());
+    append(all, benchmark_options());
     append(all, common_options());
     append(all, server_options());
     append(all, unavailable_options());
@@ -517,6 +540,7 @@ std::span<const SubcommandSpec> subcommand_table() {
          .summary = "Perplexity, divergence and raw logits",
          .operand = "[MODEL]",
          .operand_option = "--model"},
+        {.name = "benchmark", .summary = "Measure the speed of prefill and decoding", .operand = "[MODEL]"},
         {.name = "convert",
          .summary = "Write a checkpoint as MLX-layout safetensors",
          .operand = "[MODEL]",

@@ -98,6 +98,7 @@ std::vector<OptionSpec> sampling_options() {
       .repeatable();
   group.add({"--seed", "-s"}, kInteger, "Seed of sampling; -1: drawn", "(drawn and reported)")
       .range(-1, kLargestExactInteger);
+  out.back().subcommands.push_back("benchmark");  // of its token ids
   group.add({"--mode"}, kText, "How tokens are decoded; both choices mean plain decoding here", "auto")
       .choices({"auto", "baseline"});
   out.back().refused_choices = {"dspark", "dflash", "lookup"};

@@ -11,6 +11,7 @@ using Names = std::vector<std::string_view>;
 using enum OptionType;
 
 const Names kTalk = {"run", "generate", "serve"};
+const Names kTalkAndBenchmark = {"run", "generate", "serve", "benchmark"};
 const Names kGenerate = {"generate"};
 const Names kGenerateAndServe = {"generate", "serve"};
 
@@ -41,7 +42,8 @@ void add_media(std::vector<OptionSpec>& out) {
 
 void add_speculation(std::vector<OptionSpec>& out) {
   group(out, OptionState::kRefused, "Speculation",
-        "speculative drafters are not available yet; leave it out to decode plainly (the tokens are the same)")
+        "speculative drafters are not available yet; leave it out to decode plainly (the tokens are the same)",
+        kTalkAndBenchmark)
       .add({"--draft-model", "--model-draft", "--drafter"}, kText, "Drafter checkpoint")
       .add({"--draft-kind"}, kText, "Kind of drafter", "auto", "VEDETTE_DRAFT_KIND")
       .add({"--draft-block-size"}, kInteger, "Tokens drafted per round", "", "VEDETTE_DRAFT_BLOCK_SIZE")
@@ -52,7 +54,12 @@ void add_speculation(std::vector<OptionSpec>& out) {
       .add({"--drafter-window"}, kInteger, "Context rows the drafter sees")
       .add({"--lookup-drafts"}, kFlag, "Drafts from earlier text")
       .add({"--lookup-long-draft"}, kInteger, "Longest draft from earlier text");
-  group(out, OptionState::kInert, "Speculation", "there are no drafters here, so there is nothing to switch off")
+  group(out, OptionState::kRefused, "Speculation",
+        "speculative drafters are not available yet; leave it out to measure plain decoding", {"benchmark"})
+      .add({"--modes"}, kText, "Ways of decoding that are compared", "baseline")
+      .add({"--caps"}, kText, "Most tokens verified per round, of each mode");
+  group(out, OptionState::kInert, "Speculation", "there are no drafters here, so there is nothing to switch off",
+        kTalkAndBenchmark)
       .add({"--no-lookup-drafts"}, kFlag, "No drafts from earlier text");
   group(out, OptionState::kRefused, "Speculation",
         "prompt lookup is not available yet; leave it out to decode plainly (the tokens are the same)", kGenerate)
@@ -93,7 +100,7 @@ void add_weights_and_bias(std::vector<OptionSpec>& out) {
         kGenerateAndServe)
       .add({"--surgery"}, kPath, "Weight edits applied at load", "", "VEDETTE_SURGERY");
   group(out, OptionState::kRefused, "Model",
-        "a checkpoint never runs code here; `vedette arch` lists the families that need none")
+        "a checkpoint never runs code here; `vedette arch` lists the families that need none", kTalkAndBenchmark)
       .add({"--trust-remote-code"}, kFlag, "Let a checkpoint bring code", "", "VEDETTE_TRUST_REMOTE_CODE");
   group(out, OptionState::kRefused, "Model", "quantization advice is not available; `vedette inspect` shows what fits")
       .add({"--recommend-quant"}, kFlag, "Advice on quantization");
@@ -110,7 +117,7 @@ void add_inert(std::vector<OptionSpec>& out) {
         "the scripts of a vocabulary are looked up at once; nothing is kept", {"generate", "serve"})
       .add({"--lang-bias-rebuild-cache"}, kFlag, "Rebuild the script tables");
   const std::string_view apple = "tunes Apple hardware; it means nothing here";
-  group(out, OptionState::kInert, "No effect here", apple)
+  group(out, OptionState::kInert, "No effect here", apple, kTalkAndBenchmark)
       .add({"--wired-limit"}, kFlag, "Pinned GPU memory", "", "VEDETTE_WIRED_LIMIT")
       .add({"--small-m", "--no-small-m"}, kFlag, "Kernel of narrow products")
       .add({"--sdpa-split", "--no-sdpa-split"}, kFlag, "Split attention calls")
@@ -145,7 +152,6 @@ std::vector<SubcommandSpec> unavailable_subcommands() {
   };
   const std::string_view no_encoders = "this build runs text generation models alone; `vedette arch` lists them";
   return {
-      refused("benchmark", "Speed of decoding", "not available yet; bench/ holds the measurements and their commands"),
       refused("tune", "Calibrate kernels", "kernels need no calibration here; leave it out"),
       refused("generate-image", "Images from text", no_encoders),
       refused("embed", "Embeddings", no_encoders),

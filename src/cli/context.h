@@ -41,6 +41,7 @@ Result<int> run_inspect(Context& context);
 Result<int> run_list(Context& context);
 Result<int> run_arch(Context& context);
 Result<int> run_eval(Context& context);
+Result<int> run_benchmark(Context& context);
 Result<int> run_convert(Context& context);
 Result<int> run_serve(Context& context);
 Result<int> run_claude(Context& context);

@@ -6,13 +6,14 @@
 namespace vedette::cli {
 
 std::span<const Subcommand> subcommands() {
-  static constexpr std::array<Subcommand, 15> kSubcommands = {{
+  static constexpr std::array<Subcommand, 16> kSubcommands = {{
       {"run", run_talk},
       {"generate", run_talk},
       {"inspect", run_inspect},
       {"list", run_list},
       {"arch", run_arch},
       {"eval", run_eval},
+      {"benchmark", run_benchmark},
       {"convert", run_convert},
       {"serve", run_serve},
       {"claude", run_claude},
