@@ -53,14 +53,15 @@ Error unknown_word(const SubcommandSpec& subcommand, const std::string& word, bo
                            repair_utf8(spelling.substr(0, 60)),
                            subcommand.operand.empty() ? "; it takes options only" : "");
   }
+  const std::string hint = subcommand.takes_rest ? "; what the program started shall get stands after --" : "";
   if (const OptionSpec* known = find_option(spelling)) {
-    return invalid_request(spelling, "{} does not belong to `vedette {}`; it is for: {}", spelling, subcommand.name,
-                           fmt::join(known->subcommands, ", "));
+    return invalid_request(spelling, "{} does not belong to `vedette {}`; it is for: {}{}", spelling, subcommand.name,
+                           fmt::join(known->subcommands, ", "), hint);
   }
   const std::string near = nearest_option(subcommand.name, spelling);
-  return invalid_request(spelling, "unknown option '{}'{}; `vedette help {}` lists the options",
+  return invalid_request(spelling, "unknown option '{}'{}{}; `vedette help {}` lists the options",
                          repair_utf8(spelling.substr(0, 60)),
-                         near.empty() ? "" : fmt::format(", did you mean {}?", near), subcommand.name);
+                         near.empty() ? "" : fmt::format(", did you mean {}?", near), hint, subcommand.name);
 }
 
 Error from_parse_error(const SubcommandSpec& subcommand, const CLI::ParseError& error) {

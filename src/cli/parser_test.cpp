@@ -56,6 +56,12 @@ TEST(Parser, UnknownOptionsGetASuggestion) {
   EXPECT_NE(error_of("generate", {"-z"}).find("unknown option '-z'"), std::string::npos);
   EXPECT_EQ(error_of("list", {"--temperature", "1"}),
             "--temperature does not belong to `vedette list`; it is for: run, generate, serve");
+  EXPECT_EQ(
+      error_of("claude", {"--temperature", "1"}),
+      "--temperature does not belong to `vedette claude`; it is for: run, generate, serve; what the program started "
+      "shall get stands after --");
+  EXPECT_NE(error_of("claude", {"--continue"}).find("--continue'; what the program started shall get stands after --"),
+            std::string::npos);
 }
 
 TEST(Parser, AMissingValueIsNamed) {

@@ -101,6 +101,7 @@ class SchemaSuite : public testing::Test {
     compiler_ = std::move(*compiler);
     const char* suite = std::getenv("VEDETTE_SCHEMA_SUITE");
     cases_ = read_cases(suite != nullptr ? suite : "/usr/share/json-schema-test-suite/tests");
+    public_cases_ = cases_.size();
     for (Case& own : read_cases(VEDETTE_SOURCE_DIR "/tests/schemas/cases")) cases_.push_back(std::move(own));
   }
   static void TearDownTestSuite() {
@@ -139,24 +140,28 @@ class SchemaSuite : public testing::Test {
 
   static std::unique_ptr<Tokenizer> tokenizer_;
   static std::unique_ptr<GrammarCompiler> compiler_;
-  static std::vector<Case> cases_;
+  static std::vector<Case> cases_;  // the public ones, then ours
+  static size_t public_cases_;
   static int32_t end_;
 };
 
 std::unique_ptr<Tokenizer> SchemaSuite::tokenizer_;
 std::unique_ptr<GrammarCompiler> SchemaSuite::compiler_;
 std::vector<Case> SchemaSuite::cases_;
+size_t SchemaSuite::public_cases_ = 0;
 int32_t SchemaSuite::end_ = 0;
 
 TEST_F(SchemaSuite, SchemasCompileOrAKeywordIsNamed) {
-  size_t compiled = 0, refused = 0, faults = 0;
+  size_t compiled = 0, refused = 0, faults = 0, own_compiled = 0;
   double longest = 0;
-  for (const Case& entry : cases_) {
+  for (size_t at = 0; at < cases_.size(); ++at) {
+    const Case& entry = cases_[at];
     const auto start = std::chrono::steady_clock::now();
     const auto constraint = compile(entry.schema);
     longest = std::max(longest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     if (constraint.ok()) {
       ++compiled;
+      own_compiled += at >= public_cases_ ? 1 : 0;
     } else if (constraint.error().kind == ErrorKind::kInvalidRequest &&
                names_keyword(constraint.error().message, entry.schema)) {
       ++refused;
@@ -168,8 +173,10 @@ TEST_F(SchemaSuite, SchemasCompileOrAKeywordIsNamed) {
   }
   fmt::print("{} schemas: {} compiled, {} refused by name, {} faults; the longest took {:.0f} ms\n", cases_.size(),
              compiled, refused, faults, longest * 1000);
+  fmt::print("{} of the {} public ones compiled, {} of the {} of our own\n", compiled - own_compiled, public_cases_,
+             own_compiled, cases_.size() - public_cases_);
   EXPECT_GE(cases_.size(), kLeastSchemas);
-  EXPECT_GE(compiled * 100, cases_.size() * 60);
+  EXPECT_GE((compiled - own_compiled) * 100, public_cases_ * 60);
   EXPECT_EQ(faults, 0u);
 }
 
