@@ -193,11 +193,7 @@ std::vector<int64_t> with_cache(const KvPlanInput& input, std::vector<int64_t> b
 constexpr int64_t kLeastContext = 256;
 
 Status check_input(const KvPlanInput& input, int64_t limit) {
-  if (input.context_length > input.model_context)
-    return invalid_request("context_length",
-                           "a context of {} tokens was asked for, the model was trained for {}; "
-                           "lower --ctx-size",
-                           input.context_length, input.model_context);
+  VEDETTE_RETURN_IF_ERROR(check_context(input.context_length, input.model_context));
   if (limit > 0) return ok_status();
   const MemoryEstimate needs =
       estimate_memory(input.weight_bytes, 0, input.activation_bytes, input.available_bytes, input.program_bytes);
@@ -208,6 +204,15 @@ Status check_input(const KvPlanInput& input, int64_t limit) {
 }
 
 }  // namespace
+
+Status check_context(int64_t wanted, int64_t model_context) {
+  if (wanted > model_context)
+    return invalid_request("context_length",
+                           "a context of {} tokens was asked for, the model was trained for {}; "
+                           "lower --ctx-size",
+                           wanted, model_context);
+  return ok_status();
+}
 
 Result<KvPlan> plan_kv(const KvPlanInput& input) {
   const int64_t limit = kv_limit(input);

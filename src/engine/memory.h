@@ -75,6 +75,9 @@ struct KvPlanInput {
   int64_t available_bytes = 0;
 };
 
+// Whether a model can have the context asked for (0: its own); kInvalidRequest otherwise.
+Status check_context(int64_t wanted, int64_t model_context);
+
 // Errors (kOutOfBudget): the weights alone, or one sequence of the context asked for, do not fit; (kInvalidRequest):
 // a context longer than the model's. Both numbers and the remedy are in the message.
 Result<KvPlan> plan_kv(const KvPlanInput& input);

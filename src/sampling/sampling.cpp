@@ -106,14 +106,15 @@ Result<int32_t> SamplerChain::sample(std::span<const float> logits, const Histor
   for (const auto& sampler : samplers_) sampler->apply(candidates_, here);
   const int32_t token =
       greedy_ ? argmax(candidates_) : gumbel_argmax(candidates_, {seed_, choice_, Purpose::kToken}, position);
-  const auto biases = [](const auto& sampler) { return std::string_view(sampler->name()) == "logit_bias"; };
-  if (token < 0 && std::any_of(samplers_.begin(), samplers_.end(), biases))
-    return invalid_request("logit_bias", "logit_bias: forbids every token that may come at position {}{}; allow one",
-                           position, allowed.empty() ? "" : " by the output's constraint");
-  if (token < 0)
-    return internal_error("", "position {}: none of {} logits{} is a number above -infinity, no token can be chosen",
-                          position, logits.size(), allowed.empty() ? "" : " that the constraint allows");
-  return token;
+  if (token >= 0) return token;
+  for (const std::string_view bias : {"logit_bias", "language_bias"}) {
+    const auto is_it = [&](const auto& sampler) { return sampler->name() == bias; };
+    if (std::any_of(samplers_.begin(), samplers_.end(), is_it))
+      return invalid_request(std::string(bias), "{}: forbids every token that may come at position {}{}; allow one",
+                             bias, position, allowed.empty() ? "" : " by the output's constraint");
+  }
+  return internal_error("", "position {}: none of {} logits{} is a number above -infinity, no token can be chosen",
+                        position, logits.size(), allowed.empty() ? "" : " that the constraint allows");
 }
 
 uint64_t draw_seed() {

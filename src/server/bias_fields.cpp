@@ -63,22 +63,24 @@ Status read_logit_bias(const Fields& fields, const DialectContext& context, samp
 Result<std::optional<text::LanguageBias::Entries>> read_language_bias(const Fields& fields, std::string_view name) {
   using Entries = text::LanguageBias::Entries;
   const std::string path = fields.path(name);
-  const auto named = [&](const Error& error) { return invalid_request(path, "{}: {}", path, error.message); };
+  const auto named = [](const std::string& at, const Error& error) {
+    return invalid_request(at, "{}: {}", at, error.message);
+  };
   const Json* bias = fields.get(name);
   if (bias == nullptr) return std::optional<Entries>();
   if (bias->is_string()) {
     auto parsed = text::parse_language_bias(bias->as_string());
-    if (!parsed.ok()) return named(parsed.error());
+    if (!parsed.ok()) return named(path, parsed.error());
     return std::optional<Entries>(std::move(*parsed));
   }
   if (!bias->is_object()) return fields.wrong(name, "an object of languages, or a text as ja=-inf,zh=-10");
   Entries entries;
   for (const auto& [language, value] : bias->as_object()) {
-    const Result<double> number = value.is_string() ? text::parse_bias(value.as_string())
-                                                    : bias_value(path + "." + language.substr(0, 40), value);
-    if (!number.ok()) return value.is_string() ? named(number.error()) : number.error();
+    const std::string at = path + "." + language.substr(0, 40);
+    const Result<double> number = value.is_string() ? text::parse_bias(value.as_string()) : bias_value(at, value);
+    if (!number.ok()) return value.is_string() ? named(at, number.error()) : number.error();
     const Status set = text::set_language_bias(language, *number, entries);
-    if (!set.ok()) return named(set.error());
+    if (!set.ok()) return named(path, set.error());
   }
   return std::optional<Entries>(std::move(entries));
 }

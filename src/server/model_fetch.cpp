@@ -27,6 +27,9 @@ Result<ServedModelOptions> ModelFetch::run(const std::string& name, const Resolv
   };
   auto options = resolve(name, watch);
   const std::scoped_lock lock(mutex_);
+  // Too late for the download itself: whoever cancelled it is told that it ended all the same.
+  if (options.ok() && stop_.stop_requested())
+    options = vedette::cancelled("model", "loading {} was cancelled; its files are all there", name);
   const bool cancelled = !options.ok() && options.error().kind == ErrorKind::kCancelled;
   if (cancelled && cleanup_) {
     if (const Status removed = hub::discard_download(view_->repo, store); !removed.ok()) options = removed.error();

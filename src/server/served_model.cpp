@@ -98,8 +98,11 @@ Status read_template(const weights::Checkpoint& checkpoint, const ServedModelOpt
 }
 
 // All that prompts take, so that they can be built before the weights are there.
-Status read_vocabulary(const weights::Checkpoint& checkpoint, ServedModel& model) {
+Status read_vocabulary(const weights::Checkpoint& checkpoint, const engine::LoadOptions& load, ServedModel& model) {
   VEDETTE_ASSIGN_OR_RETURN(const models::DecoderSpec spec, models::build_spec(checkpoint));
+  VEDETTE_RETURN_IF_ERROR(engine::check_context(load.context_length, spec.context_length));
+  if (load.context_length == 1)
+    return invalid_request("context_length", "a context of 1 token is of no use, 2 are needed; raise --ctx-size");
   model.vocabulary = spec.vocab_size;
   for (const auto& group : models::plan_kv_groups(spec))
     if (group.window > 0) model.has_sliding_layers = true;
@@ -118,7 +121,7 @@ Result<const text::GrammarCompiler*> ServedModel::grammars() const {
   return made_grammars.get();
 }
 
-Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options) {
+Result<OpenedModel> open_model(const ServedModelOptions& options) {
   VEDETTE_ASSIGN_OR_RETURN(weights::Checkpoint checkpoint, weights::open_checkpoint(options.path));
   auto model = std::make_shared<ServedModel>();
   model->id = options.id;
@@ -132,7 +135,13 @@ Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& optio
   model->first_defaults = std::make_shared<const GenerationDefaults>(std::move(defaults));
   model->defaults = model->first_defaults;
   model->special_tokens = special_tokens_of(checkpoint);
-  VEDETTE_RETURN_IF_ERROR(read_vocabulary(checkpoint, *model));
+  VEDETTE_RETURN_IF_ERROR(read_vocabulary(checkpoint, options.load, *model));
+  return OpenedModel{std::move(checkpoint), std::move(model)};
+}
+
+Result<std::shared_ptr<ServedModel>> load_model(OpenedModel opened, const ServedModelOptions& options) {
+  const weights::Checkpoint& checkpoint = opened.checkpoint;
+  const std::shared_ptr<ServedModel> model = std::move(opened.model);
   engine::LoadOptions load = options.load;
   if (options.before_load) VEDETTE_RETURN_IF_ERROR(options.before_load(checkpoint, *model, load));
   text::Tokenizer tokenizer = std::move(*model->first_tokenizer);
@@ -147,6 +156,11 @@ Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& optio
     if (const auto made = model->grammars(); !made.ok()) return made.error();
   }
   return model;
+}
+
+Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options) {
+  VEDETTE_ASSIGN_OR_RETURN(OpenedModel opened, open_model(options));
+  return load_model(std::move(opened), options);
 }
 
 }  // namespace vedette::server

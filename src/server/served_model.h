@@ -103,6 +103,16 @@ struct ServedModelOptions {
 // The field of an error about a chat template that does not parse.
 inline constexpr std::string_view kTemplateField = "chat_template";
 
+// A model as far as it can be made beside one that serves: all but its weights.
+struct OpenedModel {
+  weights::Checkpoint checkpoint;
+  std::shared_ptr<ServedModel> model;
+};
+
+// Opens and checks. Errors of the layers below, kCorruptFile for values of generation_config.json, and kInvalidRequest
+// with field "context_length".
+Result<OpenedModel> open_model(const ServedModelOptions& options);
+Result<std::shared_ptr<ServedModel>> load_model(OpenedModel opened, const ServedModelOptions& options);
 // Opens, checks and loads. Errors of the layers below, and kCorruptFile for values of generation_config.json.
 Result<std::shared_ptr<ServedModel>> serve_model(const ServedModelOptions& options);
 

@@ -56,6 +56,14 @@ def test_a_language_can_be_ruled_out_by_request_and_by_setting(tiny):
     for wrong in ({"xx": 1}, {"ja": "much"}, {"ja": 1e9}, {"ja": [1]}, "ja", 7):
         status, _, answer = tiny.post("/completion", {**body, "language_bias": wrong})
         assert status == 400 and answer["error"]["message"].startswith("language_bias"), answer
+    assert tiny.post("/completion", {**body, "language_bias": {"ja": "much"}})[2]["error"]["param"] == "language_bias.ja"
+
+
+def test_a_language_bias_that_forbade_all_was_the_servers_fault(tiny):
+    for path in ("/completion", "/v1/completions"):
+        status, _, answer = tiny.post(path, {"prompt": "a", "max_tokens": 4, "grammar": "root ::= [a-z]+",
+                                             "language_bias": {"latn": False}})
+        assert status == 400 and answer["error"]["param"] == "language_bias", answer
 
 
 def test_a_stream_can_be_read_again_from_any_byte(tiny):

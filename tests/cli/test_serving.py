@@ -343,3 +343,32 @@ def test_a_download_does_not_hold_up_the_end(home, tiny):
         assert running.process.wait(timeout=9) == 0
         load.finish()
     hub.close()
+
+
+def test_a_load_that_could_not_be_took_the_model_away(home, tiny):
+    home.mkdir()
+    (home / "broken.gguf").write_bytes(b"GGUF")
+    with serve(home, tiny, "--alias", "tiny", "--no-warmup") as running:
+        for fields, field in (({"model": tiny, "context_window": 10 ** 9}, "context_window"),
+                              ({"model": tiny, "context_window": 1}, "context_window"),
+                              ({"model": str(home / "broken.gguf")}, "model")):
+            status, body = running.get("/admin/load", data=fields)
+            assert status == 400 and body["error"]["param"] == field, body
+            assert running.get("/admin/status")[1]["ready"]
+            complete(running)
+        assert running.get("/admin/load", data={"model": tiny, "context_window": 700})[0] == 200
+        complete(running)
+
+
+def test_a_sleeping_model_could_not_be_unloaded(home, tiny):
+    home.mkdir()
+    with serve(home, tiny, "--alias", "tiny", "--no-warmup", "--sleep-idle-seconds", "0") as running:
+        complete(running)
+        deadline = time.monotonic() + 60
+        while running.get("/health")[1]["status"] != "sleeping":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert running.get("/admin/unload", data={}) == (200, {"success": True})
+        status, body = running.get("/v1/completions", data={"prompt": "a"})
+        assert status == 503 and "no model is loaded" in body["error"]["message"]
+        assert running.get("/admin/unload", data={}) == (200, {"success": False})

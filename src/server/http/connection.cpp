@@ -33,6 +33,7 @@ using TimePoint = Clock::time_point;
 
 constexpr auto kDone = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kReadBlock = size_t{16} << 10;
+constexpr size_t kLargeBody = size_t{256} << 10;  // may take its handler long to read
 constexpr auto kHangUpCheck = std::chrono::milliseconds(100);
 // How long a closed connection still reads, so that the client sees the answer rather than a reset.
 constexpr auto kLinger = std::chrono::milliseconds(1000);
@@ -281,7 +282,8 @@ class ClientConnection final : public Connection, public std::enable_shared_from
     });
     auto request = std::make_shared<HttpRequest>(parser.take());
     request->peer = peer_;
-    shared_.pool.post([&shared = shared_, request, answer = answer_, responder = make_responder(answer_)] {
+    const bool large = request->body.size() > kLargeBody;
+    auto task = [&shared = shared_, request, answer = answer_, responder = make_responder(answer_)] {
       if (answer->is_lost()) return;
       try {
         shared.handler(std::move(*request), responder);
@@ -291,7 +293,8 @@ class ClientConnection final : public Connection, public std::enable_shared_from
       } catch (...) {
         answer->fail("internal error");
       }
-    });
+    };
+    shared_.pool.post(std::move(task), large);
     if (ended_) cut();
   }
 

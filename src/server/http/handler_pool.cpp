@@ -5,7 +5,7 @@
 
 namespace vedette::server::transport {
 
-HandlerPool::HandlerPool(int threads) {
+HandlerPool::HandlerPool(int threads) : most_large_(static_cast<size_t>(std::max(1, threads - 1))) {
   for (int i = 0; i < std::max(1, threads); ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -13,10 +13,10 @@ HandlerPool::~HandlerPool() {
   stop();
 }
 
-void HandlerPool::post(std::function<void()> task) {
+void HandlerPool::post(std::function<void()> task, bool large) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    (large ? large_ : small_).push_back({std::move(task), posted_++});
   }
   changed_.notify_one();
 }
@@ -31,17 +31,28 @@ void HandlerPool::stop() {
     if (thread.joinable()) thread.join();
 }
 
+std::deque<HandlerPool::Task>* HandlerPool::next() {
+  const bool large = !large_.empty() && large_running_ < most_large_;
+  if (large && (small_.empty() || large_.front().number < small_.front().number)) return &large_;
+  return small_.empty() ? nullptr : &small_;
+}
+
 void HandlerPool::work() {
+  std::unique_lock lock(mutex_);
   while (true) {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
+    changed_.wait(lock, [this] { return stopping_ || next() != nullptr; });
+    std::deque<Task>* const tasks = next();
+    if (tasks == nullptr) return;  // what is left goes to threads that run large ones
+    std::function<void()> task = std::move(tasks->front().run);
+    tasks->pop_front();
+    const bool large = tasks == &large_;
+    large_running_ += large ? 1 : 0;
+    lock.unlock();
     task();
+    task = nullptr;
+    lock.lock();
+    large_running_ -= large ? 1 : 0;
+    if (large && next() == &large_) changed_.notify_one();
   }
 }
 

@@ -4,9 +4,11 @@
 #include <zstd.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "base/json.h"
+#include "server/http/handler_pool.h"
 #include "server/http/raw_client.h"
 
 namespace vedette::server::transport {
@@ -50,6 +52,35 @@ std::string zeros_by_zstd(size_t size) {
   std::string out(ZSTD_compressBound(size), '\0');
   out.resize(ZSTD_compress(out.data(), out.size(), zeros.data(), size, 3));
   return out;
+}
+
+// Texts of many megabytes, each read by a handler for seconds, held up everything else: even GET /health.
+TEST(HandlerPool, LargeRequestsDidHoldUpSmallOnes) {
+  HandlerPool pool(3);
+  std::promise<void> gate;
+  const std::shared_future<void> opened = gate.get_future().share();
+  std::atomic<int> begun = 0, ended = 0;
+  for (int i = 0; i < 5; ++i)
+    pool.post(
+        [&] {
+          ++begun;
+          opened.wait();
+          ++ended;
+        },
+        true);
+  std::promise<void> small;
+  pool.post([&] { small.set_value(); });
+  const bool came = small.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  EXPECT_TRUE(came);
+  EXPECT_LE(begun, 2);
+  gate.set_value();
+  pool.stop();
+  EXPECT_EQ(ended, 5);
+  std::atomic<int> alone = 0;
+  HandlerPool one(1);
+  for (const bool large : {true, false, true}) one.post([&] { ++alone; }, large);
+  one.stop();
+  EXPECT_EQ(alone, 3);
 }
 
 TEST_F(Limits, ABodyIsRefusedBeforeItIsRead) {

@@ -58,8 +58,12 @@ void handle_admin_load(const RouteCall& call) {
   }
   if (*context && **context > 0) options->load.context_length = **context;
   call.core.events->end_streams();  // they tell of one model
-  const Status loaded = call.core.models.load(std::move(*options));
-  if (!loaded.ok()) return fail(loaded.error());
+  if (const Status loaded = call.core.models.load(std::move(*options)); !loaded.ok()) {
+    Error error = loaded.error();
+    error.field = *context && error.field == "context_length" ? "context_window" : "model";
+    if (error.kind == ErrorKind::kCorruptFile) error.kind = ErrorKind::kInvalidRequest;  // another model would do
+    return fail(error);
+  }
   send_json(status_json(call.core), 200, {}, call.responder);
 }
 
