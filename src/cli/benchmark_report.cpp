@@ -81,7 +81,7 @@ std::string table(const std::vector<Cells>& rows) {
   for (const Cells& row : rows) {
     std::string line = fmt::format("{:<{}}", row[0], widths[0]);
     for (size_t i = 1; i < row.size(); ++i)
-      if (rows.front()[i].size() > 0) line += fmt::format("  {:>{}}", row[i], widths[i]);
+      if (!rows.front()[i].empty()) line += fmt::format("  {:>{}}", row[i], widths[i]);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
@@ -101,12 +101,14 @@ std::string BenchmarkPoint::name() const {
 
 Summary BenchmarkRun::tok_s() const {
   std::vector<double> speeds;
+  speeds.reserve(seconds.size());
   for (const double one : seconds) speeds.push_back(static_cast<double>(tokens()) / one);
   return summarize(speeds);
 }
 
 Summary BenchmarkRun::ms_per_step() const {
   std::vector<double> times;
+  times.reserve(seconds.size());
   for (const double one : seconds) times.push_back(1000 * one / static_cast<double>(steps));
   return summarize(times);
 }

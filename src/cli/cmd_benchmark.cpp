@@ -143,6 +143,7 @@ Result<BenchmarkSettings> read_benchmark(const Context& context) {
 
 std::vector<BenchmarkRun> engine_runs(const BenchmarkSettings& settings) {
   std::vector<BenchmarkRun> runs;
+  runs.reserve(settings.prefill.size() + settings.decode.size() * settings.depths.size() * settings.sequences.size());
   const int64_t chunk = settings.load.prefill_chunk;
   for (const int64_t tokens : settings.prefill)
     runs.push_back({.point = {.kind = Kind::kPrefill, .tokens = tokens}, .steps = (tokens + chunk - 1) / chunk});

@@ -35,9 +35,10 @@ class Canvas {
     for (int y = std::max(top, 0); y < std::min(bottom, height_); ++y) {
       unsigned char* line = lines_.data() + line_bytes() * static_cast<size_t>(y) + 1;
       for (int x = std::max(left, 0); x < std::min(right, width_); ++x) {
-        line[3 * x] = static_cast<unsigned char>(color >> 16);
-        line[3 * x + 1] = static_cast<unsigned char>(color >> 8);
-        line[3 * x + 2] = static_cast<unsigned char>(color);
+        unsigned char* pixel = line + 3 * static_cast<size_t>(x);
+        pixel[0] = static_cast<unsigned char>(color >> 16);
+        pixel[1] = static_cast<unsigned char>(color >> 8);
+        pixel[2] = static_cast<unsigned char>(color);
       }
     }
   }

@@ -79,12 +79,12 @@ class Answer final : public LiveJob, public std::enable_shared_from_this<Answer>
 
   void abort(const Error& error) override { run_->fail(error); }
 
-  bool cancel(const std::string& scope, const std::string& id, Told told) override {
+  bool cancel(const std::string& scope, const std::string& id, const Told& told) override {
     if (id_.empty() || id != id_ || scope != scope_) return false;
     {
       const std::scoped_lock lock(mutex_);
       if (ended_) return false;
-      cancelled_by_.push_back(std::move(told));
+      cancelled_by_.push_back(told);
     }
     run_->stop();
     return true;

@@ -27,7 +27,7 @@ class LiveJob {
 
   using Told = std::function<void(const Result<Json>& body)>;
   // False: it has not this name, or is over. Else it ends with what it has said, and `told` hears its answer.
-  virtual bool cancel(const std::string& scope, const std::string& id, Told told) {
+  virtual bool cancel(const std::string& scope, const std::string& id, const Told& told) {
     (void)scope;
     (void)id;
     (void)told;
