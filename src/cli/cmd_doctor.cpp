@@ -71,7 +71,8 @@ Result<int> run_doctor(Context& context) {
   read_verbosity(context.options);
   const bool json = context.options.flag("--json"), models = context.options.flag("--models");
   VEDETTE_RETURN_IF_ERROR(start(context));
-  const server::DoctorReport report = server::examine(question);
+  server::Inventory inventory;
+  const server::DoctorReport report = server::examine(question, inventory);
   VEDETTE_RETURN_IF_ERROR(
       print(json ? server::to_json(report).dump(2) + "\n" : printable(doctor_text(report, models))));
   return report.problems.empty() ? kExitDone : kExitError;
@@ -85,7 +86,7 @@ Result<int> run_models(Context& context) {
   const auto available = engine::available_memory();
   const std::vector<hub::ModelFolder> folders = hub::model_folders(store);
   const std::vector<server::InventoryRow> rows =
-      server::take_inventory(folders, available.ok() ? std::optional<int64_t>(*available) : std::nullopt);
+      server::Inventory().take(folders, available.ok() ? std::optional<int64_t>(*available) : std::nullopt);
   if (json) {
     Json out = Json::array();
     for (const server::InventoryRow& row : rows) out.push_back(server::to_json(row));

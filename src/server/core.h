@@ -17,6 +17,7 @@
 #include "server/live_jobs.h"
 #include "server/model_fetch.h"
 #include "server/model_host.h"
+#include "server/model_inventory.h"
 #include "server/response_store.h"
 #include "server/stream_store.h"
 
@@ -59,6 +60,7 @@ struct ServerCore {
   ServerCounters counters;
   ModelHost models;
   ModelFetch fetch;
+  Inventory inventory;
   ResponseStore responses;
   StreamStore streams;
   std::shared_ptr<EventFeed> events;  // never null

@@ -101,13 +101,13 @@ StoreHealth look_at_store(const hub::StoreSettings& settings) {
   return out;
 }
 
-DoctorReport examine(const DoctorQuestion& question) {
+DoctorReport examine(const DoctorQuestion& question, Inventory& inventory) {
   DoctorReport report;
   report.version = question.version;
   report.machine = look_at_machine();
   report.store = look_at_store(question.store);
   report.folders = hub::model_folders(question.store);
-  report.models = take_inventory(report.folders, report.machine.available_bytes);
+  report.models = inventory.take(report.folders, report.machine.available_bytes);
   if (question.host) {
     report.host = *question.host;
     report.port = question.port;

@@ -43,7 +43,7 @@ struct DoctorReport {
   std::vector<DoctorProblem> problems;
 };
 
-DoctorReport examine(const DoctorQuestion& question);
+DoctorReport examine(const DoctorQuestion& question, Inventory& inventory);
 StoreHealth look_at_store(const hub::StoreSettings& settings);
 // {ok, problems[{code,message,remedy}], environment{…, model_dirs[]}, models[]}
 Json to_json(const DoctorReport& report);

@@ -21,8 +21,7 @@ Json text_or_null(const std::string& text) {
   return text.empty() ? Json() : Json(text);
 }
 
-void estimate(const weights::Checkpoint& checkpoint, const models::DecoderSpec& spec,
-              const std::optional<int64_t>& available, InventoryRow& row) {
+void estimate(const weights::Checkpoint& checkpoint, const models::DecoderSpec& spec, InventoryRow& row) {
   const engine::LoadOptions load;
   const std::vector<models::KvGroupPlan> groups = models::plan_kv_groups(spec);
   const auto compute = engine::choose_compute(load.compute, engine::parameter_count(checkpoint));
@@ -31,16 +30,14 @@ void estimate(const weights::Checkpoint& checkpoint, const models::DecoderSpec& 
       spec.context_length > 0 ? std::min(kInventoryContext, spec.context_length) : kInventoryContext;
   config.kv_blocks = engine::blocks_for(groups, context, 1, load.prefill_chunk);
   const int64_t kv = engine::kv_bytes(groups, config.kv_blocks, config.kv_type);
-  const auto memory = engine::estimate_memory(checkpoint.tensor_bytes, kv, models::activation_bytes(spec, config),
-                                              available.value_or(0), engine::program_bytes(checkpoint));
-  row.need_bytes = memory.total_bytes;
-  if (available) row.fits = memory.fits();
+  row.need_bytes = engine::estimate_memory(checkpoint.tensor_bytes, kv, models::activation_bytes(spec, config), 0,
+                                           engine::program_bytes(checkpoint))
+                       .total_bytes;
 }
 
-InventoryRow look_at(const hub::StoreEntry& entry, const std::string& source, const std::optional<int64_t>& available) {
+InventoryRow look_at(const hub::StoreEntry& entry) {
   InventoryRow row;
   row.entry = entry;
-  row.source = source;
   const auto resolved = hub::resolve_model(entry.path, {});
   if (!resolved.ok()) {
     row.problem = resolved.error().message;
@@ -63,20 +60,43 @@ InventoryRow look_at(const hub::StoreEntry& entry, const std::string& source, co
   }
   row.family = spec->family;
   row.context_length = spec->context_length;
-  estimate(*checkpoint, *spec, available, row);
+  estimate(*checkpoint, *spec, row);
   return row;
 }
 
 }  // namespace
 
-std::vector<InventoryRow> take_inventory(const std::vector<hub::ModelFolder>& folders,
-                                         const std::optional<int64_t>& available) {
+InventoryRow Inventory::row_of(const hub::StoreEntry& entry) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto known = known_.find(entry.path);
+    if (known != known_.end() && known->second.entry.size_bytes == entry.size_bytes &&
+        known->second.entry.modified == entry.modified) {
+      InventoryRow row = known->second;
+      row.entry = entry;
+      return row;
+    }
+  }
+  return look_at(entry);
+}
+
+std::vector<InventoryRow> Inventory::take(const std::vector<hub::ModelFolder>& folders,
+                                          const std::optional<int64_t>& available) {
   std::vector<InventoryRow> rows;
+  std::map<std::string, InventoryRow> known;
   std::set<std::string> seen;
   for (const hub::ModelFolder& folder : folders) {
     for (const hub::StoreEntry& entry : folder.models) {
-      if (seen.insert(entry.repo_id).second) rows.push_back(look_at(entry, folder.kind, available));
+      if (!seen.insert(entry.repo_id).second) continue;
+      InventoryRow& row = rows.emplace_back(row_of(entry));
+      if (row.problem.empty()) known.emplace(entry.path, row);
+      row.source = folder.kind;
+      if (available && row.need_bytes) row.fits = *row.need_bytes <= *available;
     }
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    known_ = std::move(known);
   }
   std::ranges::sort(rows, {}, [](const InventoryRow& row) { return row.entry.repo_id; });
   return rows;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,10 +28,19 @@ struct InventoryRow {
 // What `fits` reckons with, lowered to the model's own context.
 inline constexpr int64_t kInventoryContext = 8192;
 
-// Opens the headers of every model in the folders; available: bytes, or unknown. A name that an earlier folder has is
-// left out, as it would never be found.
-std::vector<InventoryRow> take_inventory(const std::vector<hub::ModelFolder>& folders,
-                                         const std::optional<int64_t>& available);
+// Remembers what it saw of a model that has no problem until its size or date changes. Thread-safe.
+class Inventory {
+ public:
+  // Every model in the folders, by name; opens the headers of those it does not know. available: bytes, or unknown. A
+  // name that an earlier folder has is left out, as it would never be found.
+  std::vector<InventoryRow> take(const std::vector<hub::ModelFolder>& folders, const std::optional<int64_t>& available);
+
+ private:
+  InventoryRow row_of(const hub::StoreEntry& entry);
+
+  std::mutex mutex_;
+  std::map<std::string, InventoryRow> known_;  // by path; of the last inventory
+};
 Json to_json(const InventoryRow& row);
 
 }  // namespace vedette::server

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import shlex
+import shutil
 import socket
 import stat
 import subprocess
@@ -372,3 +373,29 @@ def test_a_sleeping_model_could_not_be_unloaded(home, tiny):
         status, body = running.get("/v1/completions", data={"prompt": "a"})
         assert status == 503 and "no model is loaded" in body["error"]["message"]
         assert running.get("/admin/unload", data={}) == (200, {"success": False})
+
+
+def test_what_is_remembered_of_models_follows_the_files(home, tiny):
+    store = os.path.join(home, ".cache/vedette/models/o")
+    os.makedirs(os.path.join(store, "tiny"))
+    os.symlink(tiny, os.path.join(store, "tiny/tiny.gguf"))
+    other = os.path.join(store, "other")
+    os.makedirs(other)
+    with open(tiny, "rb") as whole, open(os.path.join(other, "other.gguf"), "wb") as cut:
+        cut.write(whole.read()[:-100])
+
+    def models():
+        status, body = running.get("/admin/models")
+        assert status == 200, body
+        return {row["id"]: row for row in body["models"]}
+
+    with serve(home, "o/tiny", "--alias", "tiny", "--no-warmup") as running:
+        first = models()
+        assert first["o/other"]["problem"] and first["o/tiny"]["family"] == "llama"
+        assert models() == first
+        shutil.copy(tiny, os.path.join(other, "other.gguf"))
+        mended = models()["o/other"]
+        assert mended["problem"] is None and mended["parameters"] == first["o/tiny"]["parameters"]
+        assert mended["fits"] is True
+        shutil.rmtree(other)
+        assert set(models()) == {"o/tiny"}

@@ -31,8 +31,9 @@ std::string base_url(const RouteCall& call) {
 }  // namespace
 
 void handle_doctor(const RouteCall& call) {
-  send_json(to_json(examine({.version = call.core.settings.version, .store = call.core.settings.store})), 200, {},
-            call.responder);
+  send_json(
+      to_json(examine({.version = call.core.settings.version, .store = call.core.settings.store}, call.core.inventory)),
+      200, {}, call.responder);
 }
 
 // Speeds that nobody measured are null.
@@ -64,8 +65,9 @@ void handle_admin_models(const RouteCall& call) {
   const auto current = call.core.models.current();
   const std::string loaded_path = current.ok() ? (*current)->path : "";
   Json rows = Json::array();
-  for (const InventoryRow& row : take_inventory(hub::model_folders(call.core.settings.store),
-                                                available.ok() ? std::optional<int64_t>(*available) : std::nullopt)) {
+  for (const InventoryRow& row :
+       call.core.inventory.take(hub::model_folders(call.core.settings.store),
+                                available.ok() ? std::optional<int64_t>(*available) : std::nullopt)) {
     Json json = to_json(row);
     json.set("installed", true);
     json.set("ready", !row.family.empty());
