@@ -72,9 +72,10 @@ class CpuBackend final : public Backend {
     info_.isa = to_string(config.isa);
     info_.threads = pool_->threads();
     info_.compute = config.compute;
-    // Without memory for them results are written in place.
-    linear_results_ =
-        make_aligned<float>(static_cast<size_t>(info_.threads) * static_cast<size_t>(LinearOperation::kResultFloats));
+    // One thread has nobody to take over its chunks. Without memory for them results are written in place.
+    if (info_.threads > 1)
+      linear_results_ =
+          make_aligned<float>(static_cast<size_t>(info_.threads) * static_cast<size_t>(LinearOperation::kResultFloats));
   }
 
   const BackendInfo& info() const override { return info_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
 #include "ops/cpu/program.h"
 
 namespace vedette::ops::cpu {
@@ -32,9 +33,7 @@ void plan_linear(LinearOperation& o, int threads) {
   const int64_t block = std::max(kLeastRowBlock, kRowBlockBytes / row_bytes);
   o.row_parts = (o.input.rows + block - 1) / block;
   // Whole blocks of the wide kernels.
-  constexpr int64_t kRowBlock = 16;
-  const int64_t rows = (o.input.rows + o.row_parts - 1) / o.row_parts;
-  o.rows_per_part = (rows + kRowBlock - 1) / kRowBlock * kRowBlock;
+  o.rows_per_part = round_up<int64_t>((o.input.rows + o.row_parts - 1) / o.row_parts, kWideBlock);
   o.row_parts = (o.input.rows + o.rows_per_part - 1) / o.rows_per_part;
   const double products = static_cast<double>(o.n_tiles * kTileRows * cols) * static_cast<double>(o.input.rows);
   const double time = std::max(static_cast<double>(bytes) / kBytesPerNanosecond, products / kProductsPerNanosecond);
@@ -43,7 +42,7 @@ void plan_linear(LinearOperation& o, int threads) {
   o.tile_parts = threads * std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, kMostChunksPerThread / o.row_parts));
   o.tile_parts = std::clamp<int64_t>(o.tile_parts, 1, std::max<int64_t>(1, o.n_tiles));
   const int64_t chunk_tiles = (o.n_tiles + o.tile_parts - 1) / o.tile_parts;
-  if (threads == 1 || chunk_tiles * kTileRows * o.rows_per_part > LinearOperation::kResultFloats) o.results = nullptr;
+  if (chunk_tiles * kTileRows * o.rows_per_part > LinearOperation::kResultFloats) o.results = nullptr;
 }
 
 namespace {

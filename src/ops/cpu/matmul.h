@@ -24,6 +24,7 @@
 namespace vedette::ops::cpu {
 
 inline constexpr int kTileRows = 16;         // outputs per tile
+inline constexpr int kWideBlock = 16;        // rows that the kernels for many rows take at a time
 inline constexpr int kActivationGroup = 32;  // activations per scale, for every scheme
 
 // Weights ready for the kernels. Immutable after pack(); any thread may read.

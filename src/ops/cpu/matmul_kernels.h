@@ -49,7 +49,6 @@ struct WideKernel {
   void (*run)(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
               float* result, int64_t result_stride) = nullptr;
 };
-inline constexpr int kWideBlock = 16;
 
 // A kernel for exactly `rows` rows of one tile.
 struct RowKernel {
