@@ -242,6 +242,24 @@ struct WordRows16 {
 template <class V>
 using Rows16 = std::conditional_t<V::kDigits, DigitRows16<V>, WordRows16<V>>;
 
+// Asks for the packed integers and scales kAhead groups on (tiles lie one behind the other, so of the next tile at a
+// tile's end). With several rows the processor does not see far enough ahead by itself: memory and products would take
+// turns.
+template <class K>
+VEDETTE_INLINE inline void prefetch_group(const TileView& view, const std::byte* planes, const std::byte* scales,
+                                          int64_t group) {
+  constexpr int64_t kAhead = 16;
+  unroll<K::kGroupBytes / 64>([&](auto line)
+                                  VEDETTE_INLINE { __builtin_prefetch(planes + kAhead * K::kGroupBytes + 64 * line); });
+  if constexpr (K::kForm == ScaleForm::kPlain) {
+    constexpr int64_t kBytes = 2 * kTileRows * (K::kOffset ? 2 : 1);
+    __builtin_prefetch(scales + kBytes * ((group + kAhead) >> view.group_shift));
+  } else {
+    constexpr auto kRecord = static_cast<int64_t>(super_scale_bytes(K::kForm, K::kOffset, K::kStep));
+    __builtin_prefetch(scales + kRecord * group / 8 + 2 * kRecord);
+  }
+}
+
 template <class V, class K, class Rows, int kRows>
 void integer_block_exact(const TileView& view, const std::byte* const* rows, float* result) {
   using F = typename V::F;
@@ -254,6 +272,7 @@ void integer_block_exact(const TileView& view, const std::byte* const* rows, flo
       const int64_t g = in_order<kRows>(i, view.groups);
       const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
       const int64_t at = g * Rows::kRecord, behind = at + Rows::kValues;
+      if (lane == 0) prefetch_group<K>(view, planes, view.scales, g);
       unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
         typename Rows::Dot dot[kRows];
         VEDETTE_ROWS {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kArenaBlock = 64 << 10;
 // A chunk of rows should last about this long: far more than claiming it costs, far less than an operation.
-constexpr double kChunkNanoseconds = 4000;
+constexpr double kChunkNanoseconds = 1500;
 constexpr int64_t kChunksPerThread = 8;
 
 }  // namespace
