@@ -24,6 +24,16 @@ def cpu():
     return name, [flag for flag in FLAGS if flag in flags]
 
 
+def machine_kind(flags, isa):
+    """(avx2, vnni or amx: whose bars hold, the name of our kernels there) with --isa ('': the best)."""
+    wide = isa not in ("avx2", "portable") and "avx512f" in flags
+    if wide and "amx_int8" in flags and isa != "avx512":
+        return "amx", "amx"
+    if wide:
+        return ("vnni", "avx512+vnni") if "avx512_vnni" in flags else ("avx2", "avx512")
+    return "avx2", isa or "avx2"
+
+
 def physical_cores():
     """Distinct cores among the processors this process may use."""
     lines = subprocess.run(["lscpu", "-p=cpu,core,socket"], capture_output=True, text=True, check=True).stdout
@@ -53,3 +63,13 @@ def bench(llama_bench, model, threads, prefill, decode, depth=0):
                           str(depth), "-r", "1", "-o", "json"], capture_output=True, text=True, check=True)
     (result,) = json.loads(run.stdout)
     return result["samples_ts"][0]
+
+
+def batched(batched_bench, model, threads, prompt, decode, sequences):
+    """(tok/s of the prompts, tok/s of decoding all `sequences` together after them)."""
+    context = sequences * (prompt + decode + 256)
+    run = subprocess.run([batched_bench, "-m", model, "-t", str(threads), "-c", str(context), "-npp", str(prompt),
+                          "-ntg", str(decode), "-npl", str(sequences), "--output-format", "jsonl"],
+                         capture_output=True, text=True, check=True)
+    (result,) = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    return result["speed_pp"], result["speed_tg"]

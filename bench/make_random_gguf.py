@@ -1,21 +1,43 @@
 #!/usr/bin/env python3
 """Writes a GGUF file of a known model's shape with random weights: speed depends on shapes and formats alone.
 
-    python3 make_random_gguf.py OUT.gguf [--type Q4_0] [--head-type Q8_0] [--layers 28] [--seed 0] [--vocabulary full]
+    python3 make_random_gguf.py OUT.gguf [--type Q4_0] [--head-type Q8_0] [--shape 0.6B] [--layers N] [--seed 0]
+                                [--vocabulary full]
 
-Default: the shape of Qwen3-0.6B. Types: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K;
-K-quants are random blocks with small scales, the others quantized normal numbers. The vocabulary is the 256 bytes and
-fillers, so that any text has tokens; `--vocabulary full` instead has as many merges as Qwen3's, each making a token of
-its own, and its control tokens. Needs gguf and numpy.
+Shapes: Qwen3-0.6B (tied head) and Qwen3-8B (untied; one random layer, written as often as there are layers). Types:
+F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, and the mix Q4_K_M as llama.cpp's quantizer
+lays it out. K-quants are random blocks with small scales, the others quantized normal numbers. The head is Q8_0 unless
+--head-type says otherwise, Q6_K in Q4_K_M. The vocabulary is the 256 bytes and fillers, so that any text has tokens;
+`--vocabulary full` instead has as many merges as Qwen3's, each making a token of its own, and its control tokens. Needs
+gguf and numpy.
+
+The files that bars.py looks for:
+
+    for type in Q4_0 Q4_1 Q4_K_M Q8_0 BF16; do python3 make_random_gguf.py DIR/q06-$type.gguf --type $type; done
+    for bits in 4 8; do vedette convert DIR/q06-BF16.gguf --q-bits $bits --q-group-size 64 -o DIR/mlx$bits; done
+    python3 make_random_gguf.py DIR/8b-Q4_0.gguf --shape 8B
 """
 
 import argparse
+from typing import NamedTuple
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter
 from gguf.quants import quantize
 
-HIDDEN, FEED_FORWARD, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 1024, 3072, 16, 8, 128, 151_936
+
+
+class Shape(NamedTuple):
+    name: str
+    layers: int
+    hidden: int
+    feed_forward: int
+    heads: int
+    tied: bool
+
+
+SHAPES = {"0.6B": Shape("Qwen3-0.6B", 28, 1024, 3072, 16, True), "8B": Shape("Qwen3-8B", 36, 4096, 12288, 32, False)}
+KV_HEADS, HEAD_DIM, VOCAB = 8, 128, 151_936
 MERGES, LONGEST_TOKEN = 151_387, 11
 CONTEXT, ROPE_BASE, EPSILON = 40_960, 1_000_000.0, 1e-6
 # Byte offsets of the float16 scales inside a block of each K-quant.
@@ -32,6 +54,16 @@ def random_matrix(rng, rows, cols, type_name):
     for offset in SCALE_OFFSETS[type_name]:
         blocks[..., offset:offset + 2] = scale
     return blocks.reshape(rows, -1)
+
+
+def layer_type(type_name, name, layer, layers):
+    """Type of a layer's matrix: in Q4_K_M, values and the way down are finer in the first and last eighths and in every
+    third layer between."""
+    if type_name != "Q4_K_M":
+        return type_name
+    eighth = layers // 8
+    finer = layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+    return "Q6_K" if finer and name in ("attn_v", "ffn_down") else "Q4_K"
 
 
 def byte_tokens():
@@ -85,13 +117,13 @@ def add_byte_vocabulary(writer):
     writer.add_add_bos_token(False)
 
 
-def add_metadata(writer, layers):
-    writer.add_name("random weights, shape of Qwen3-0.6B")
+def add_metadata(writer, shape, layers):
+    writer.add_name(f"random weights, shape of {shape.name}")
     writer.add_block_count(layers)
     writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(HIDDEN)
-    writer.add_feed_forward_length(FEED_FORWARD)
-    writer.add_head_count(HEADS)
+    writer.add_embedding_length(shape.hidden)
+    writer.add_feed_forward_length(shape.feed_forward)
+    writer.add_head_count(shape.heads)
     writer.add_head_count_kv(KV_HEADS)
     writer.add_key_length(HEAD_DIM)
     writer.add_value_length(HEAD_DIM)
@@ -101,45 +133,58 @@ def add_metadata(writer, layers):
     writer.add_tokenizer_pre("qwen2")
 
 
+def add_tensors(writer, rng, args, shape, layers):
+    head_type = args.head_type or ("Q6_K" if args.type == "Q4_K_M" else "Q8_0")
+    made = {}
+
+    def matrix(name, rows, cols, type_name, key=None):
+        if key is None or (key, type_name) not in made:
+            made[key, type_name] = random_matrix(rng, rows, cols, type_name)
+        writer.add_tensor(name, made[key, type_name], raw_dtype=GGMLQuantizationType[type_name])
+
+    def norm(name, size):
+        writer.add_tensor(name, np.ones(size, np.float32))
+
+    query, key_value = shape.heads * HEAD_DIM, KV_HEADS * HEAD_DIM
+    matrix("token_embd.weight", VOCAB, shape.hidden, head_type)
+    for i in range(layers):
+        norm(f"blk.{i}.attn_norm.weight", shape.hidden)
+        norm(f"blk.{i}.attn_q_norm.weight", HEAD_DIM)
+        norm(f"blk.{i}.attn_k_norm.weight", HEAD_DIM)
+        norm(f"blk.{i}.ffn_norm.weight", shape.hidden)
+        for name, rows, cols in (("attn_q", query, shape.hidden), ("attn_k", key_value, shape.hidden),
+                                 ("attn_v", key_value, shape.hidden), ("attn_output", shape.hidden, query),
+                                 ("ffn_gate", shape.feed_forward, shape.hidden),
+                                 ("ffn_up", shape.feed_forward, shape.hidden),
+                                 ("ffn_down", shape.hidden, shape.feed_forward)):
+            matrix(f"blk.{i}.{name}.weight", rows, cols, layer_type(args.type, name, i, layers),
+                   None if shape.tied else name)
+    norm("output_norm.weight", shape.hidden)
+    if not shape.tied:
+        matrix("output.weight", VOCAB, shape.hidden, head_type)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output")
     parser.add_argument("--type", default="Q4_0")
-    parser.add_argument("--head-type", default="Q8_0", help="type of the tied embedding and head")
-    parser.add_argument("--layers", type=int, default=28)
+    parser.add_argument("--head-type", help="type of the embedding and the head")
+    parser.add_argument("--shape", choices=SHAPES, default="0.6B")
+    parser.add_argument("--layers", type=int)
     parser.add_argument("--vocabulary", choices=["bytes", "full"], default="bytes")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
     rng = np.random.default_rng(args.seed)
+    shape = SHAPES[args.shape]
+    layers = args.layers or shape.layers
     writer = GGUFWriter(args.output, "qwen3")
-    add_metadata(writer, args.layers)
+    add_metadata(writer, shape, layers)
     if args.vocabulary == "full":
         add_full_vocabulary(writer, np.random.default_rng(args.seed + 1))
     else:
         add_byte_vocabulary(writer)
-
-    def matrix(name, rows, cols, type_name=args.type):
-        writer.add_tensor(name, random_matrix(rng, rows, cols, type_name), raw_dtype=GGMLQuantizationType[type_name])
-
-    def norm(name, size):
-        writer.add_tensor(name, np.ones(size, np.float32))
-
-    matrix("token_embd.weight", VOCAB, HIDDEN, args.head_type)
-    for i in range(args.layers):
-        prefix = f"blk.{i}."
-        norm(prefix + "attn_norm.weight", HIDDEN)
-        matrix(prefix + "attn_q.weight", HEADS * HEAD_DIM, HIDDEN)
-        matrix(prefix + "attn_k.weight", KV_HEADS * HEAD_DIM, HIDDEN)
-        matrix(prefix + "attn_v.weight", KV_HEADS * HEAD_DIM, HIDDEN)
-        norm(prefix + "attn_q_norm.weight", HEAD_DIM)
-        norm(prefix + "attn_k_norm.weight", HEAD_DIM)
-        matrix(prefix + "attn_output.weight", HIDDEN, HEADS * HEAD_DIM)
-        norm(prefix + "ffn_norm.weight", HIDDEN)
-        matrix(prefix + "ffn_gate.weight", FEED_FORWARD, HIDDEN)
-        matrix(prefix + "ffn_up.weight", FEED_FORWARD, HIDDEN)
-        matrix(prefix + "ffn_down.weight", HIDDEN, FEED_FORWARD)
-    norm("output_norm.weight", HIDDEN)
+    add_tensors(writer, rng, args, shape, layers)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -222,9 +222,9 @@ Result<double> measure_once(engine::SpeedMeter& meter, const BenchmarkPoint& poi
 }
 
 // A short form of the point, for the first touch of memory and the measure of the processor's clock.
-Status warm_up(engine::SpeedMeter& meter, BenchmarkPoint point) {
+Status warm_up(engine::SpeedMeter& meter, BenchmarkPoint point, int64_t chunk) {
   point.depth = 0;
-  if (point.kind == Kind::kDecode) point.tokens = std::min(point.tokens, kWarmUpTokens);
+  point.tokens = std::min(point.tokens, point.kind == Kind::kDecode ? kWarmUpTokens : chunk);
   VEDETTE_ASSIGN_OR_RETURN([[maybe_unused]] const double seconds, measure_once(meter, point));
   return ok_status();
 }
@@ -236,7 +236,7 @@ Result<std::vector<BenchmarkRun>> measure(const BenchmarkSettings& settings, eng
   const int64_t total = settings.repetitions * static_cast<int64_t>(runs.size()) + depths;
   int64_t done = 0;
   ProgressBar bar("measuring", !settings.quiet);
-  for (const BenchmarkRun& run : runs) VEDETTE_RETURN_IF_ERROR(warm_up(meter, run.point));
+  for (const BenchmarkRun& run : runs) VEDETTE_RETURN_IF_ERROR(warm_up(meter, run.point, settings.load.prefill_chunk));
   for (int repetition = 0; repetition < settings.repetitions; ++repetition) {
     for (BenchmarkRun& run : runs) {
       VEDETTE_ASSIGN_OR_RETURN(const double seconds, measure_once(meter, run.point));
