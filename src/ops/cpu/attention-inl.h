@@ -1,14 +1,19 @@
 // Attention over one absolute split of the keys, for the (row, head) pairs that share a K/V head.
 // Included once per instruction set (VEDETTE_ISA).
 //
-//   s[key] = softcap(scale * fma chain over d of q[d] k[key][d])          lanes are keys
-//   m = max s,  p[key] = exp(max(s[key] - m, -87)),  l = sum of p in 16 lanes (key mod 16) and the fixed tree
+//   q'[d] = q[d] c,   c = scale log2 e                    (with a cap: scale / cap)
+//   s[key] = fma chain over d of q'[d] k[key][d]          lanes are keys
+//            (with a cap: s = (cap log2 e) tanh s)
+//   m = max s,  p[key] = 2^max(s[key] - m, -125),  l = sum of p in 16 lanes (key mod 16) and the fixed tree
 //   o[d] = fma chain over keys in order of p[key] v[key][d]               lanes are value columns
-// Splits are merged from the left:  m' = max(m, m2),  a = exp(m - m'),  b = exp(m2 - m'),
-//   l' = fma(l2, b, l a),  o' = fma(o2, b, o a).
+// Splits are merged from the left:  m' = max(m, m2),  a = 2^(m - m'),  b = 2^(m2 - m'),
+//   l' = fma(l2, b, l a),  o' = fma(o2, b, o a),  and the result is o (1 / l).
+// Scores are in powers of 2 and carry their factor from the query, so that a score costs its chain and one exp2.
 //
 // Pairs are computed in register blocks, which only share loads: each pair's chains are its own. A key outside a
 // row's range never enters a chain (its slot may hold anything), which is why ranges are cut exactly.
+// A block of pairs goes through scores, weights and values while its scores are in the first cache. With many pairs,
+// keys and values are widened to float32 once for all of them (widening is exact).
 #pragma once
 
 #include "ops/cpu/elementwise-inl.h"
@@ -17,16 +22,24 @@
 
 namespace vedette::ops::cpu::VEDETTE_ISA {
 
+// kPrefetch: tiles ask for what follows.
 struct ElementF32 {
   using Type = float;
+  static constexpr bool kPrefetch = true;
   static Lanes load(const float* p) { return VEDETTE_ISA::load(p); }
+};
+// float32 in scratch.
+struct ElementWidened : ElementF32 {
+  static constexpr bool kPrefetch = false;
 };
 struct ElementF16 {
   using Type = uint16_t;
+  static constexpr bool kPrefetch = true;
   static Lanes load(const uint16_t* p) { return load_f16(p); }
 };
 struct ElementBf16 {
   using Type = uint16_t;
+  static constexpr bool kPrefetch = true;
   static Lanes load(const uint16_t* p) { return load_bf16(p); }
 };
 
@@ -74,15 +87,59 @@ inline KeyRange keys_of_row(const AttentionRows& rows, int row, int64_t split) {
 
 inline constexpr int kBlocksPerSplit = kSplitTokens / kBlockTokens;
 
-template <typename Element>
-struct SplitBlocks {
-  const typename Element::Type* keys[kBlocksPerSplit];
-  const typename Element::Type* values[kBlocksPerSplit];
+// A split's keys and values where they lie.
+template <typename MemoryElement>
+struct BlockSplit {
+  using Element = MemoryElement;
+  using Type = typename Element::Type;
+  const Type* keys[kBlocksPerSplit];
+  const Type* values[kBlocksPerSplit];
+  int stride;  // of values
+
+  template <int Pairs>
+  static constexpr int value_vectors() {
+    return Pairs <= kFewPairs ? kFewPairsValueVectors : kValueVectors;
+  }
+  template <int Vectors>
+  int64_t row_stride() const {
+    return stride;
+  }
+  // The end of the rows that lie together with that of `key`.
+  int run_end(int key) const { return (key / kBlockTokens + 1) * kBlockTokens; }
+  template <int Vectors>
+  const Type* row(int key, int vector) const {
+    return values[key / kBlockTokens] + static_cast<int64_t>(key % kBlockTokens) * stride + 16 * vector;
+  }
 };
+
+// Widened in scratch: keys as they were, values in strips of kValueVectors vectors (the last narrower) of columns.
+struct WidenedSplit {
+  using Element = ElementWidened;
+  const float* keys[kBlocksPerSplit];
+  const float* strips;
+
+  template <int Pairs>
+  static constexpr int value_vectors() {
+    return kValueVectors;
+  }
+  template <int Vectors>
+  int64_t row_stride() const {
+    return 16 * Vectors;
+  }
+  int run_end(int) const { return kSplitTokens; }
+  template <int Vectors>
+  const float* row(int key, int vector) const {
+    return strips + 16 * vector * kSplitTokens + 16 * Vectors * key;
+  }
+};
+
+// Queries of a call in scratch: element d of pair p at (d / 16 * kMaxPairs + p) * 16 + d % 16, so that the queries of
+// neighbouring pairs lie at fixed distances and in few cache lines.
+inline constexpr int64_t kQueryStep = int64_t{kMaxPairs} * 16;
 
 // Chains of Pairs pairs against 16 * Vectors keys, in order of d.
 template <typename Element, int Pairs, int Vectors>
-inline void score_tile(const float* const* q, int head_dim, const typename Element::Type* keys,
+inline void score_tile(const float* queries, int head_dim, const typename Element::Type* keys,
                        [[maybe_unused]] const typename Element::Type* next, float* scores, [[maybe_unused]] bool wide) {
   Lanes chain[Pairs][Vectors];
 #pragma GCC unroll 16
@@ -90,22 +147,26 @@ inline void score_tile(const float* const* q, int head_dim, const typename Eleme
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) chain[p][v] = broadcast(0.0f);
   }
-  for (int step = 0; step < head_dim; ++step) {
+  for (int begin = 0; begin < head_dim; begin += 16) {
+    const int end = begin + 16 < head_dim ? begin + 16 : head_dim;
+    for (int step = begin; step < end; ++step) {
 #ifdef VEDETTE_BREAK_ROW_INVARIANCE
-    const int d = wide ? head_dim - 1 - step : step;
+      const int d = wide ? head_dim - 1 - step : step;
+      const float* x = queries + d / 16 * kQueryStep + d % 16;
 #else
-    const int d = step;
+      const int d = step;
+      const float* x = queries + begin * kMaxPairs + (d - begin);
 #endif
-    // With few pairs the tile waits for memory: ask for what follows.
-    if constexpr (Pairs <= kFewPairs) __builtin_prefetch(next + d * kBlockTokens);
-    Lanes key[Vectors];
+      if constexpr (Element::kPrefetch) __builtin_prefetch(next + d * kBlockTokens);
+      Lanes key[Vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) key[v] = Element::load(keys + d * kBlockTokens + 16 * v);
+      for (int v = 0; v < Vectors; ++v) key[v] = Element::load(keys + d * kBlockTokens + 16 * v);
 #pragma GCC unroll 16
-    for (int p = 0; p < Pairs; ++p) {
-      const Lanes x = broadcast(q[p][d]);
+      for (int p = 0; p < Pairs; ++p) {
+        const Lanes query = broadcast(x[16 * p]);
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) chain[p][v] = fma(x, key[v], chain[p][v]);
+        for (int v = 0; v < Vectors; ++v) chain[p][v] = fma(query, key[v], chain[p][v]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -122,97 +183,87 @@ inline void prefetch_row(const Type* row) {
   for (int i = 0; i < 16 * Vectors; i += kLine) __builtin_prefetch(row + i);
 }
 
-// Adds keys [begin, end) of the split to Pairs pairs' values, 16 * Vectors columns from `column`.
+// Adds n keys to 16 * Vectors columns of Pairs pairs' values. Rows lie row_stride apart, and as many that follow are
+// at next.
 template <typename Element, int Pairs, int Vectors>
-inline void value_tile(const SplitBlocks<Element>& blocks, const float* weights, int begin, int end, int column,
-                       int stride, float* out) {
+inline void value_tile(const typename Element::Type* row, int64_t row_stride,
+                       [[maybe_unused]] const typename Element::Type* next, const float* weights, int n, float* out,
+                       int out_stride) {
   Lanes chain[Pairs][Vectors];
 #pragma GCC unroll 16
   for (int p = 0; p < Pairs; ++p) {
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) chain[p][v] = load(out + p * stride + column + 16 * v);
+    for (int v = 0; v < Vectors; ++v) chain[p][v] = load(out + p * out_stride + 16 * v);
   }
-  for (int key = begin; key < end;) {
-    const int block_end = (key / kBlockTokens + 1) * kBlockTokens;
-    const int stop = block_end < end ? block_end : end;
-    const typename Element::Type* row =
-        blocks.values[key / kBlockTokens] + static_cast<int64_t>(key % kBlockTokens) * stride + column;
-    const typename Element::Type* next = stop < end ? blocks.values[stop / kBlockTokens] + column : row;
-    for (; key < stop; ++key, row += stride, next += stride) {
-      if constexpr (Pairs <= kFewPairs) prefetch_row<Vectors>(next);
-      Lanes value[Vectors];
+  for (int key = 0; key < n; ++key, row += row_stride) {
+    if constexpr (Element::kPrefetch) {
+      prefetch_row<Vectors>(next);
+      next += row_stride;
+    }
+    Lanes value[Vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) value[v] = Element::load(row + 16 * v);
+    for (int v = 0; v < Vectors; ++v) value[v] = Element::load(row + 16 * v);
 #pragma GCC unroll 16
-      for (int p = 0; p < Pairs; ++p) {
-        const Lanes weight = broadcast(weights[p * kSplitTokens + key]);
+    for (int p = 0; p < Pairs; ++p) {
+      const Lanes weight = broadcast(weights[p * kSplitTokens + key]);
 #pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v) chain[p][v] = fma(weight, value[v], chain[p][v]);
-      }
+      for (int v = 0; v < Vectors; ++v) chain[p][v] = fma(weight, value[v], chain[p][v]);
     }
   }
 #pragma GCC unroll 16
   for (int p = 0; p < Pairs; ++p) {
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) store(out + p * stride + column + 16 * v, chain[p][v]);
+    for (int v = 0; v < Vectors; ++v) store(out + p * out_stride + 16 * v, chain[p][v]);
   }
 }
 
-template <typename Element, int Pairs>
-inline void add_values(const SplitBlocks<Element>& blocks, const float* weights, KeyRange keys, int stride,
-                       float* out) {
-  if (keys.empty()) return;
-  constexpr int kVectors = Pairs <= kFewPairs ? kFewPairsValueVectors : kValueVectors;
-  for_runs<kVectors>(stride / 16, [&](int first, auto vectors) {
-    value_tile<Element, Pairs, decltype(vectors)::value>(blocks, weights, keys.begin, keys.end, 16 * first, stride,
-                                                         out);
-  });
+// Calls visit(vector, first lane, end lane) for each vector of 16 keys that holds keys of the range.
+template <typename Visit>
+inline void for_key_vectors(KeyRange keys, Visit visit) {
+  for (int i = keys.begin / 16; i < (keys.end + 15) / 16; ++i) {
+    const int begin = keys.begin - 16 * i;
+    const int end = keys.end - 16 * i;
+    visit(i, begin > 0 ? begin : 0, end < 16 ? end : 16);
+  }
 }
 
-// Turns raw dot products into weights; what the row does not see becomes 0. Returns the largest score.
-inline float soften(const AttentionRows& rows, KeyRange keys, float* scores, float& total) {
-  const int first = keys.begin / 16;
-  const int last = (keys.end + 15) / 16;
+inline Lanes keep_lanes(Lanes x, int begin, int end, float other) {
+  return begin > 0 || end < 16 ? keep_range(x, begin, end, other) : x;
+}
+
+// Turns chains into weights; what the row does not see becomes 0. Returns the largest score.
+inline float soften(float softcap, KeyRange keys, float* scores, float& total) {
   const float hidden = -__builtin_inff();
   Lanes top = broadcast(hidden);
-  for (int i = first; i < last; ++i) {
-    Lanes s = load(scores + 16 * i) * broadcast(rows.scale);
-    if (rows.softcap > 0) s = soft_cap(s, rows.softcap);
-    const int begin = keys.begin - 16 * i;
-    const int end = keys.end - 16 * i;
-    if (begin > 0 || end < 16) s = keep_range(s, begin > 0 ? begin : 0, end < 16 ? end : 16, hidden);
-    store(scores + 16 * i, s);
-    top = max(s, top);
+  if (softcap > 0) {
+    const Lanes factor = broadcast(softcap * kLog2E);
+    for_key_vectors(keys, [&](int i, int, int) { store(scores + 16 * i, factor * tanh(load(scores + 16 * i))); });
   }
+  for_key_vectors(
+      keys, [&](int i, int begin, int end) { top = max(keep_lanes(load(scores + 16 * i), begin, end, hidden), top); });
   const float m = largest(top);
   Lanes lanes = broadcast(0.0f);
-  for (int i = first; i < last; ++i) {
-    Lanes weight = exp_bounded(load(scores + 16 * i) - broadcast(m));
-    const int begin = keys.begin - 16 * i;
-    const int end = keys.end - 16 * i;
-    if (begin > 0 || end < 16) weight = keep_range(weight, begin > 0 ? begin : 0, end < 16 ? end : 16, 0.0f);
+  for_key_vectors(keys, [&](int i, int begin, int end) {
+    const Lanes weight = keep_lanes(exp2_bounded(load(scores + 16 * i) - broadcast(m)), begin, end, 0.0f);
     store(scores + 16 * i, weight);
     lanes = lanes + weight;
-  }
+  });
   total = sum(lanes);
   return m;
 }
 
 struct SplitWork {
   int n_pairs = 0;
-  const float* q[kMaxPairs];
   KeyRange keys[kMaxPairs];
 };
 
-inline SplitWork plan_split(const AttentionRows& rows, int head_dim, int64_t split) {
+static_assert(kTilePairs <= kMostTilePairs);
+
+inline SplitWork plan_split(const AttentionRows& rows, int64_t split) {
   SplitWork work;
   for (int row = 0; row < rows.n_rows; ++row) {
     const KeyRange keys = keys_of_row(rows, row, split);
-    for (int head = 0; head < rows.n_heads; ++head) {
-      work.q[work.n_pairs] = rows.q + row * rows.q_stride + static_cast<int64_t>(head) * head_dim;
-      work.keys[work.n_pairs] = keys;
-      ++work.n_pairs;
-    }
+    for (int head = 0; head < rows.n_heads; ++head) work.keys[work.n_pairs++] = keys;
   }
   return work;
 }
@@ -228,82 +279,167 @@ inline KeyRange cover(const KeyRange* keys, int count) {
   return all;
 }
 
-template <typename Element>
-inline void score_split(const KvLayer& layer, const AttentionRows& rows, const SplitWork& work,
-                        const SplitBlocks<Element>& blocks, float* scores) {
-  constexpr int kTileKeys = 16 * kScoreVectors;
-  const KeyRange all = cover(work.keys, work.n_pairs);
-  for (int key = all.begin / kTileKeys * kTileKeys; key < all.end; key += kTileKeys) {
-    const int block = key / kBlockTokens;
-    const typename Element::Type* keys = blocks.keys[block] + key % kBlockTokens;
-    const typename Element::Type* next =
-        (block + 1) * kBlockTokens < all.end ? blocks.keys[block + 1] : blocks.values[all.begin / kBlockTokens];
-    for_runs<kScoreRows>(work.n_pairs, [&](int first, auto pairs) {
-      constexpr int kPairs = decltype(pairs)::value;
-      const KeyRange seen = cover(work.keys + first, kPairs);
-      if (seen.end <= key || seen.begin >= key + kTileKeys) return;
-      score_tile<Element, kPairs, kScoreVectors>(work.q + first, layer.head_dim, keys, next,
-                                                 scores + first * kSplitTokens + key, rows.wide);
-    });
+// Keys that all of `count` pairs see.
+inline KeyRange intersection(const KeyRange* keys, int count) {
+  KeyRange common = keys[0];
+  for (int i = 1; i < count; ++i) {
+    if (keys[i].begin > common.begin) common.begin = keys[i].begin;
+    if (keys[i].end < common.end) common.end = keys[i].end;
   }
+  return common;
 }
 
 template <typename Element>
-inline void fold_values(const KvLayer& layer, const SplitWork& work, const SplitBlocks<Element>& blocks,
-                        const float* scores, float* values) {
+inline BlockSplit<Element> find_blocks(const KvLayer& layer, const AttentionRows& rows, int64_t split, KeyRange all) {
+  BlockSplit<Element> found;
+  found.stride = layer.value_stride;
+  for (int i = all.begin / kBlockTokens; i * kBlockTokens < all.end; ++i) {
+    const std::byte* head =
+        layer.data + rows.blocks[split * kBlocksPerSplit + i] * layer.block_bytes + rows.kv_head * layer.head_bytes;
+    found.keys[i] = reinterpret_cast<const typename Element::Type*>(head);
+    found.values[i] = reinterpret_cast<const typename Element::Type*>(head + layer.value_offset);
+  }
+  return found;
+}
+
+template <typename Element>
+inline WidenedSplit widen(const BlockSplit<Element>& from, const KvLayer& layer, KeyRange all,
+                          const AttentionScratch& scratch) {
+  WidenedSplit to;
+  to.strips = scratch.values;
+  const int block_elements = layer.head_dim * kBlockTokens;
+  for (int block = all.begin / kBlockTokens; block * kBlockTokens < all.end; ++block) {
+    float* keys = scratch.keys + block * block_elements;
+    to.keys[block] = keys;
+    for (int i = 0; i < block_elements; i += 16) store(keys + i, Element::load(from.keys[block] + i));
+  }
+  for (int key = all.begin; key < all.end; ++key) {
+    const typename Element::Type* row = from.template row<1>(key, 0);
+    for_runs<kValueVectors>(layer.value_stride / 16, [&](int vector, auto vectors) {
+      constexpr int kVectors = decltype(vectors)::value;
+      float* out = scratch.values + 16 * vector * kSplitTokens + 16 * kVectors * key;
+      for (int v = 0; v < kVectors; ++v) store(out + 16 * v, Element::load(row + 16 * (vector + v)));
+    });
+  }
+  return to;
+}
+
+// Scores of Pairs pairs for the blocks that any of them sees.
+template <int Pairs, typename Split>
+inline void score_pairs(const AttentionRows& rows, int head_dim, const KeyRange* keys, const Split& split,
+                        const float* queries, float* scores) {
+  constexpr int kTileKeys = 16 * kScoreVectors;
+  const KeyRange seen = cover(keys, Pairs);
+  for (int key = seen.begin / kTileKeys * kTileKeys; key < seen.end; key += kTileKeys) {
+    const int block = key / kBlockTokens;
+    const auto* next =
+        (block + 1) * kBlockTokens < seen.end ? split.keys[block + 1] : split.template row<1>(seen.begin, 0);
+    score_tile<typename Split::Element, Pairs, kScoreVectors>(queries, head_dim, split.keys[block] + key % kBlockTokens,
+                                                              next, scores + key, rows.wide);
+  }
+}
+
+// Adds `keys`, which all Pairs pairs see: one block's rows after another's, so that memory is read in order.
+template <int Pairs, typename Split>
+inline void add_values(const Split& split, const float* weights, KeyRange keys, int stride, float* out) {
+  for (int key = keys.begin; key < keys.end;) {
+    const int run_end = split.run_end(key);
+    const int stop = run_end < keys.end ? run_end : keys.end;
+    for_runs<Split::template value_vectors<Pairs>()>(stride / 16, [&](int vector, auto vectors) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto* row = split.template row<kVectors>(key, vector);
+      const auto* next = stop < keys.end ? split.template row<kVectors>(stop, vector) : row;
+      value_tile<typename Split::Element, Pairs, kVectors>(row, split.template row_stride<kVectors>(), next,
+                                                           weights + key, stop - key, out + 16 * vector, stride);
+    });
+    key = stop;
+  }
+}
+
+// Values of Pairs pairs, each meeting the keys of its range in order: those that all see together, before and after
+// them those of each row.
+template <int Pairs, typename Split>
+inline void fold_values(const Split& split, const KeyRange* keys, const float* weights, int stride, float* out) {
+  const KeyRange common = intersection(keys, Pairs);
+  const bool shared = !common.empty();
+  const auto rest = [&](auto range_of) {
+    for (int p = 0; p < Pairs;) {
+      int same = p + 1;
+      while (same < Pairs && keys[same].begin == keys[p].begin && keys[same].end == keys[p].end) ++same;
+      const KeyRange range = range_of(keys[p]);
+      if (!range.empty()) {
+        for_runs<(Pairs < 4 ? Pairs : 4)>(same - p, [&](int offset, auto pairs) {
+          const int first = p + offset;
+          add_values<decltype(pairs)::value>(split, weights + first * kSplitTokens, range, stride,
+                                             out + first * stride);
+        });
+      }
+      p = same;
+    }
+  };
+  rest([&](KeyRange own) { return shared ? KeyRange{own.begin, common.begin} : own; });
+  if (!shared) return;
+  add_values<Pairs>(split, weights, common, stride, out);
+  rest([&](KeyRange own) { return KeyRange{common.end, own.end}; });
+}
+
+template <typename Split>
+inline void fold_split(const KvLayer& layer, const AttentionRows& rows, const SplitWork& work, const Split& split,
+                       const AttentionPartial& out, const AttentionScratch& scratch) {
   const int stride = layer.value_stride;
-  for_runs<kValueRows>(work.n_pairs, [&](int first, auto pairs) {
+  for_runs<kTilePairs>(work.n_pairs, [&](int first, auto pairs) {
     constexpr int kPairs = decltype(pairs)::value;
     const KeyRange* keys = work.keys + first;
-    KeyRange common = keys[0];
-    for (int p = 1; p < kPairs; ++p) {
-      if (keys[p].begin > common.begin) common.begin = keys[p].begin;
-      if (keys[p].end < common.end) common.end = keys[p].end;
+    if (cover(keys, kPairs).empty()) return;
+    score_pairs<kPairs>(rows, layer.head_dim, keys, split, scratch.queries + 16 * first, scratch.scores);
+    for (int p = 0; p < kPairs; ++p) {
+      if (keys[p].empty()) continue;
+      out.largest[first + p] = soften(rows.softcap, keys[p], scratch.scores + p * kSplitTokens, out.total[first + p]);
+      float* values = out.values + (first + p) * stride;
+      for (int i = 0; i < stride; i += 16) store(values + i, broadcast(0.0f));
     }
-    const bool shared = !common.empty();
-    const auto one = [&](int p, KeyRange range) {
-      add_values<Element, 1>(blocks, scores + (first + p) * kSplitTokens, range, stride, values + (first + p) * stride);
-    };
-    for (int p = 0; p < kPairs; ++p) one(p, shared ? KeyRange{keys[p].begin, common.begin} : keys[p]);
-    if (!shared) return;
-    add_values<Element, kPairs>(blocks, scores + first * kSplitTokens, common, stride, values + first * stride);
-    for (int p = 0; p < kPairs; ++p) one(p, {common.end, keys[p].end});
+    fold_values<kPairs>(split, keys, scratch.scores, stride, out.values + first * stride);
   });
 }
 
 template <typename Element>
 inline void attention_split_of(const KvLayer& layer, const AttentionRows& rows, int64_t split,
-                               const AttentionPartial& out, float* scores) {
-  const SplitWork work = plan_split(rows, layer.head_dim, split);
+                               const AttentionPartial& out, const AttentionScratch& scratch) {
+  const SplitWork work = plan_split(rows, split);
   const KeyRange all = cover(work.keys, work.n_pairs);
   if (all.empty()) return;
-  SplitBlocks<Element> blocks;
-  for (int i = all.begin / kBlockTokens; i * kBlockTokens < all.end; ++i) {
-    const std::byte* head =
-        layer.data + rows.blocks[split * kBlocksPerSplit + i] * layer.block_bytes + rows.kv_head * layer.head_bytes;
-    blocks.keys[i] = reinterpret_cast<const typename Element::Type*>(head);
-    blocks.values[i] = reinterpret_cast<const typename Element::Type*>(head + layer.value_offset);
+  const BlockSplit<Element> blocks = find_blocks<Element>(layer, rows, split, all);
+  // Below a few tiles of pairs the pass that widens costs more than it saves.
+  if (work.n_pairs > 2 * kTilePairs) {
+    fold_split(layer, rows, work, widen(blocks, layer, all, scratch), out, scratch);
+  } else {
+    fold_split(layer, rows, work, blocks, out, scratch);
   }
-  score_split<Element>(layer, rows, work, blocks, scores);
-  for (int p = 0; p < work.n_pairs; ++p) {
-    if (work.keys[p].empty()) continue;
-    out.largest[p] = soften(rows, work.keys[p], scores + p * kSplitTokens, out.total[p]);
-    for (int i = 0; i < layer.value_stride; i += 16) store(out.values + p * layer.value_stride + i, broadcast(0.0f));
-  }
-  fold_values<Element>(layer, work, blocks, scores, out.values);
 }
 
 inline void attention_split(const KvLayer& layer, const AttentionRows& rows, int64_t split, const AttentionPartial& out,
-                            float* scores) {
+                            const AttentionScratch& scratch) {
   with_element(layer.type,
-               [&](auto element) { attention_split_of<decltype(element)>(layer, rows, split, out, scores); });
+               [&](auto element) { attention_split_of<decltype(element)>(layer, rows, split, out, scratch); });
+}
+
+inline void attention_queries(const AttentionRows& rows, int head_dim, float* queries) {
+  const Lanes factor = broadcast(rows.softcap > 0 ? rows.scale / rows.softcap : rows.scale * kLog2E);
+  for (int row = 0; row < rows.n_rows; ++row) {
+    for (int head = 0; head < rows.n_heads; ++head) {
+      const float* q = rows.q + row * rows.q_stride + static_cast<int64_t>(head) * head_dim;
+      float* out = queries + 16 * (row * rows.n_heads + head);
+      for_lanes(head_dim,
+                [&](int64_t i, int lanes) { store(out + i / 16 * kQueryStep, load_lanes(q + i, lanes) * factor); });
+    }
+  }
 }
 
 inline void attention_merge(float& largest, float& total, float* values, float next_largest, float next_total,
                             const float* next_values, int value_stride) {
   const Lanes pair = max(broadcast(largest), broadcast(next_largest));
-  const Lanes before = exp(broadcast(largest) - pair);
-  const Lanes after = exp(broadcast(next_largest) - pair);
+  const Lanes before = exp2_bounded(broadcast(largest) - pair);
+  const Lanes after = exp2_bounded(broadcast(next_largest) - pair);
   float lanes[16];
   store(lanes, fma(broadcast(next_total), after, broadcast(total) * before));
   total = lanes[0];
@@ -315,7 +451,8 @@ inline void attention_merge(float& largest, float& total, float* values, float n
 }
 
 inline void attention_finish(const float* values, float total, float* out, int value_dim) {
-  map(values, out, value_dim, [&](Lanes x) { return x / broadcast(total); });
+  const Lanes factor = broadcast(1.0f / total);
+  map(values, out, value_dim, [&](Lanes x) { return x * factor; });
 }
 
 // Narrows n values for storage.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
+
 namespace vedette::ops::cpu {
 namespace {
 
@@ -21,15 +23,33 @@ AttentionPartial partial_at(float* base, int64_t pairs, int64_t first, int value
 }
 
 struct Scratch {
-  float* scores;   // [kMaxPairs * kSplitTokens]
   float* running;  // partial results of kMaxPairs pairs
   float* next;
+  AttentionScratch call;
+  int64_t floats;  // of all
 };
 
+Scratch cut_scratch(float* base, int head_dim, int value_stride) {
+  int64_t used = 0;
+  const auto take = [&](int64_t floats) {
+    float* taken = base != nullptr ? base + used : nullptr;
+    used += round_up<int64_t>(floats, 16);
+    return taken;
+  };
+  Scratch scratch{};
+  scratch.running = take(partial_floats(kMaxPairs, value_stride));
+  scratch.next = take(partial_floats(kMaxPairs, value_stride));
+  scratch.call.queries = take(round_up<int64_t>(head_dim, 16) * kMaxPairs);
+  scratch.call.scores = take(int64_t{kMostTilePairs} * kSplitTokens);
+  scratch.call.keys = take(int64_t{kSplitTokens} * head_dim);
+  scratch.call.values = take(int64_t{kSplitTokens} * value_stride);
+  scratch.floats = used;
+  return scratch;
+}
+
 Scratch scratch_of(const AttentionOperation& o, int thread) {
-  auto* base = reinterpret_cast<float*>(o.scratch + thread * o.scratch_stride);
-  const int64_t floats = partial_floats(kMaxPairs, o.layer.value_stride);
-  return {base, base + kMaxPairs * kSplitTokens, base + kMaxPairs * kSplitTokens + floats};
+  return cut_scratch(reinterpret_cast<float*>(o.scratch + thread * o.scratch_stride), o.layer.head_dim,
+                     o.layer.value_stride);
 }
 
 // Cuts an item's rows and one K/V head's query heads into calls of at most kMaxPairs pairs. The pairs of a call are
@@ -68,10 +88,11 @@ void fold_call(const AttentionOperation& o, const AttentionRows& rows, int64_t f
   const AttentionPartial next = partial_at(scratch.next, kMaxPairs, 0, stride);
   const int64_t begin = split_range(rows.first_position, rows.window).begin;
   const int64_t end = split_range(rows.first_position + rows.n_rows - 1, rows.window).end;
+  o.kernels->attention_queries(rows, o.layer.head_dim, scratch.call.queries);
   for (int64_t split = begin; split < end; ++split) {
     // A row's first split goes straight to its running result. Whole calls whose rows all start here need no copy.
     const bool first_of_all = split == begin;
-    o.kernels->attention_split(o.layer, rows, split, first_of_all ? running : next, scratch.scores);
+    o.kernels->attention_split(o.layer, rows, split, first_of_all ? running : next, scratch.call);
     if (first_of_all) continue;
     for (int p = 0; p < pairs; ++p) {
       const SplitRange own = split_range(rows.first_position + p / rows.n_heads, rows.window);
@@ -110,9 +131,8 @@ SlotPartials slot_partials(const AttentionOperation& o, const AttentionSplitSlot
 
 }  // namespace
 
-int64_t attention_scratch_bytes(int value_stride) {
-  const int64_t floats = int64_t{kMaxPairs} * kSplitTokens + 2 * partial_floats(kMaxPairs, value_stride);
-  return (floats * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+int64_t attention_scratch_bytes(int head_dim, int value_stride) {
+  return cut_scratch(nullptr, head_dim, value_stride).floats * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t attention_partial_floats(const AttentionSplits& splits, int n_heads, int value_stride) {
@@ -184,7 +204,8 @@ void run_attention_slots(const void* arguments, int64_t chunk, int thread) {
     const AttentionPartial out = o.publishes
                                      ? partial_at(scratch.running, kMaxPairs, first_pair, o.layer.value_stride)
                                      : partial_at(partials.base, partials.pairs, first_pair, o.layer.value_stride);
-    o.kernels->attention_split(o.layer, rows, slot.split, out, scratch.scores);
+    o.kernels->attention_queries(rows, o.layer.head_dim, scratch.call.queries);
+    o.kernels->attention_split(o.layer, rows, slot.split, out, scratch.call);
   });
 }
 

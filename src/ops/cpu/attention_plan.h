@@ -15,7 +15,7 @@ namespace vedette::ops::cpu {
 
 // Up to kRows consecutive rows of one sequence.
 struct AttentionItem {
-  static constexpr int kRows = 16;
+  static constexpr int kRows = 48;
   int32_t sequence = 0;
   int32_t first_row = 0;
   int32_t n_rows = 0;
@@ -59,7 +59,7 @@ struct AttentionOperation {
 };
 
 // Bytes of scratch per thread.
-int64_t attention_scratch_bytes(int value_stride);
+int64_t attention_scratch_bytes(int head_dim, int value_stride);
 // Floats of AttentionOperation::partials.
 int64_t attention_partial_floats(const AttentionSplits& splits, int n_heads, int value_stride);
 

@@ -98,7 +98,7 @@ class Sequence {
     o.n_items = static_cast<int64_t>(items.size());
     o.item_of_row = item_of_row.data();
     o.blocks = tables.data();
-    o.scratch_stride = attention_scratch_bytes(o.layer.value_stride);
+    o.scratch_stride = attention_scratch_bytes(o.layer.head_dim, o.layer.value_stride);
     std::vector<float> scratch(static_cast<size_t>(o.scratch_stride / 4 * (thread + 1)), std::nanf(""));
     o.scratch = reinterpret_cast<std::byte*>(scratch.data());
     if (!cut) {
@@ -186,6 +186,8 @@ std::vector<Shape> shapes() {
       {.n_heads = 6, .n_kv_heads = 2, .head_dim = 32, .value_dim = 32, .window = 300, .softcap = 5, .n_tokens = 800},
       {.n_heads = 2, .n_kv_heads = 2, .head_dim = 16, .value_dim = 16, .window = 1, .n_tokens = 300},
       {.n_heads = 71, .n_kv_heads = 1, .head_dim = 16, .value_dim = 16, .n_tokens = 270},
+      // More query heads than a call holds.
+      {.n_heads = kMaxPairs + 5, .n_kv_heads = 1, .head_dim = 20, .value_dim = 20, .softcap = 8, .n_tokens = 70},
   };
 }
 

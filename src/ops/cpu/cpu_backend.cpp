@@ -204,7 +204,7 @@ Result<Vector> CpuBackend::load_vector(std::span<const float> values) {
 
 Result<KvGroup> CpuBackend::create_kv_group(const KvGroupConfig& config) {
   VEDETTE_ASSIGN_OR_RETURN(KvCache cache, KvCache::create(config));
-  const int64_t scratch = attention_scratch_bytes(cache.layer(0).value_stride);
+  const int64_t scratch = attention_scratch_bytes(cache.layer(0).head_dim, cache.layer(0).value_stride);
   if (!grow(attention_scratch_, attention_scratch_stride_, scratch, pool_->threads(), memory_.activation_bytes)) {
     return no_memory("attention scratch", scratch * pool_->threads());
   }

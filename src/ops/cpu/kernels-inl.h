@@ -25,6 +25,7 @@ inline constexpr Kernels kKernels = {
     .finish_logits = finish_logits,
     .rope = rope,
     .store_kv = store_kv,
+    .attention_queries = attention_queries,
     .attention_split = attention_split,
     .attention_merge = attention_merge,
     .attention_finish = attention_finish,

@@ -57,8 +57,17 @@ struct AttentionRows {
   bool wide = false;  // the step has several rows of this sequence (VEDETTE_BREAK_ROW_INVARIANCE only)
 };
 
-// Pairs that one call may hold.
-inline constexpr int kMaxPairs = 64;
+// Pairs that one call may hold: a multiple of every register tile's, and of the query heads that usually share one.
+inline constexpr int kMaxPairs = 96;
+
+// Scratch of one call.
+struct AttentionScratch {
+  float* queries = nullptr;  // [head_dim rounded up to 16, kMaxPairs], see attention_queries
+  float* scores = nullptr;   // [kMostTilePairs, kSplitTokens]
+  float* keys = nullptr;     // [kSplitTokens, head_dim]
+  float* values = nullptr;   // [kSplitTokens, value_stride]
+};
+inline constexpr int kMostTilePairs = 12;
 
 // Keys of a split folded for each pair: largest score, sum of exponentials, weighted values.
 struct AttentionPartial {
@@ -78,10 +87,11 @@ struct Kernels {
   void (*rope)(const RopeArguments& arguments, float* heads, int64_t n_heads, int64_t head_dim);
   // Writes one token's key and value of one K/V head into its block.
   void (*store_kv)(const KvLayer& layer, int32_t block, int kv_head, int token, const float* key, const float* value);
+  // Scales the rows' queries and lays them out as attention_split wants them in AttentionScratch::queries.
+  void (*attention_queries)(const AttentionRows& rows, int head_dim, float* queries);
   // Folds the keys of absolute split `split`; pairs whose row sees none of them are left untouched.
-  // scores: [kMaxPairs * kSplitTokens] floats of scratch.
   void (*attention_split)(const KvLayer& layer, const AttentionRows& rows, int64_t split, const AttentionPartial& out,
-                          float* scores);
+                          const AttentionScratch& scratch);
   // into <- into merged with the next split's `from`, for one pair.
   void (*attention_merge)(float& largest, float& total, float* values, float next_largest, float next_total,
                           const float* next_values, int value_stride);

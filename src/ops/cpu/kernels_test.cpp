@@ -221,6 +221,25 @@ TEST(Kernels, SinCosAndLogarithm) {
   EXPECT_TRUE(std::isnan(sin_cos(kNan).cos));
 }
 
+// Merging nothing at score 0 with a total of 1 at score -x gives 2^-x.
+TEST(Kernels, AttentionMergesByPowersOfTwo) {
+  for (float x = 0; x < 140; x = x * 1.013f + 0.0071f) {
+    const std::vector<float> merged = on_every_isa([&](const Kernels& kernels) {
+      std::vector<float> values(16, 0.0f);
+      const std::vector<float> next(16, 3.0f);
+      float largest = 0, total = 0;
+      kernels.attention_merge(largest, total, values.data(), -x, 1.0f, next.data(), 16);
+      return std::vector<float>{largest, total, values[0], values[15]};
+    });
+    const double expected = std::exp2(-std::min(static_cast<double>(x), 125.0));
+    ASSERT_EQ(merged[0], 0);
+    // Half a unit for the polynomial's last sum, and what the inner ones leave.
+    ASSERT_NEAR(merged[1], expected, 0.8 * 1.2e-7 * expected) << x;
+    ASSERT_NEAR(merged[2], 3 * expected, 1.3 * 1.2e-7 * 3 * expected) << x;
+    ASSERT_EQ(merged[3], merged[2]);
+  }
+}
+
 TEST(Kernels, RopeTurnsPairs) {
   for (const RopeKind kind : {RopeKind::kHalf, RopeKind::kInterleaved}) {
     for (const int rotary_dim : {2, 16, 20, 64}) {

@@ -11,10 +11,9 @@ struct Lanes {
   __m256 lo, hi;
 };
 
+inline constexpr int kTilePairs = 6;
 inline constexpr int kScoreVectors = 1;
-inline constexpr int kScoreRows = 6;
 inline constexpr int kValueVectors = 1;
-inline constexpr int kValueRows = 6;
 inline constexpr int kFewPairs = 2;
 inline constexpr int kFewPairsValueVectors = 2;
 

@@ -11,10 +11,9 @@ struct Lanes {
   __m512 v;
 };
 
+inline constexpr int kTilePairs = 12;
 inline constexpr int kScoreVectors = 2;
-inline constexpr int kScoreRows = 12;
 inline constexpr int kValueVectors = 2;
-inline constexpr int kValueRows = 12;
 inline constexpr int kFewPairs = 4;
 inline constexpr int kFewPairsValueVectors = 4;
 

@@ -17,12 +17,11 @@ struct Lanes {
   float v[16];
 };
 
-// Register blocking of the attention kernels: vectors of 16 keys and pairs per score tile, vectors of 16 columns and
-// pairs per value tile. With few pairs more columns at once read memory in longer runs.
+// Register blocking of the attention kernels: pairs per tile, vectors of 16 keys per score tile, vectors of 16 columns
+// per value tile. With few pairs more columns at once read memory in longer runs.
+inline constexpr int kTilePairs = 4;
 inline constexpr int kScoreVectors = 1;
-inline constexpr int kScoreRows = 4;
 inline constexpr int kValueVectors = 1;
-inline constexpr int kValueRows = 4;
 inline constexpr int kFewPairs = 2;
 inline constexpr int kFewPairsValueVectors = 1;
 

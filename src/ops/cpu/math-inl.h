@@ -67,6 +67,23 @@ inline Lanes exp_bounded(Lanes x) {
   return (broadcast(1.0f) + parts.expm1_r) * pow2(parts.n + broadcast(kRoundMagic));
 }
 
+inline constexpr float kLog2E = 0x1.715476p+0f;
+
+// 2^x for x <= 127; below -125 as at -125, 2.4e-38. Keeps NaN. x = n + r, 2^r = 1 + r q(r) with q fitted
+// (error 2e-9).
+inline Lanes exp2_bounded(Lanes x) {
+  x = max(broadcast(-125.0f), x);
+  const Lanes shifted = x + broadcast(kRoundMagic);
+  const Lanes r = x - (shifted - broadcast(kRoundMagic));
+  Lanes q = broadcast(0x1.41fbbcp-13f);
+  q = fma(q, r, broadcast(0x1.5f3e54p-10f));
+  q = fma(q, r, broadcast(0x1.3b2d4cp-7f));
+  q = fma(q, r, broadcast(0x1.c6aee8p-5f));
+  q = fma(q, r, broadcast(0x1.ebfbdcp-3f));
+  q = fma(q, r, broadcast(0x1.62e430p-1f));
+  return fma(q, r, broadcast(1.0f)) * pow2(shifted);
+}
+
 // For x <= 88; more is taken as 88.
 inline Lanes expm1(Lanes x) {
   x = min(broadcast(88.0f), max(broadcast(-30.0f), x));
