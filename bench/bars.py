@@ -79,7 +79,7 @@ class Table:
 
     def share(self, point):
         test = point.ours.run.test
-        if not test.startswith("tg") or point.ours.over:
+        if not test.startswith("tg") or point.ours.over or point.ours.run.busy:
             return None
         return self.median(Value(point.ours.run, f"{test} share"))
 
