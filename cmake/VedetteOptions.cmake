@@ -8,6 +8,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 
 option(VEDETTE_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
 option(VEDETTE_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+option(VEDETTE_KERNELS_ONLY "Build base and ops with their tests alone, as for an emulated processor" OFF)
 # Test of a test: wide steps reduce in another order, so the row-invariance tests must fail.
 option(VEDETTE_BREAK_ROW_INVARIANCE "Deliberately break row invariance" OFF)
 
@@ -38,7 +39,7 @@ if(VEDETTE_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${VEDETTE_CCACHE})
 endif()
 find_program(VEDETTE_MOLD mold)
-if(VEDETTE_MOLD)
+if(VEDETTE_MOLD AND NOT CMAKE_CROSSCOMPILING)  # a cross compiler looks for linkers of its own name alone
   add_link_options(-fuse-ld=mold)
 endif()
 

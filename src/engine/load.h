@@ -29,7 +29,7 @@ struct LoadOptions {
   std::optional<ops::DType> kv_type;             // absent: f16; f32 with compute f32; bf16 where f16 overflows
   int threads = 0;                               // 0: one per physical core this process may use
   std::shared_ptr<ops::cpu::Pool> pool;          // the process's threads, which then count; null: threads of its own
-  std::string isa;                               // "portable" | "avx2" | "avx512" | "amx"; empty: the best there is
+  std::string isa;                               // a name of --isa; empty: the best there is
   bool repack = true;
   int64_t context_length = 0;  // 0: the model's own, lowered to what fits
   int max_sequences = 1;       // decoded together

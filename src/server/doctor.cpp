@@ -43,8 +43,9 @@ void find_problems(DoctorReport& report) {
     report.problems.push_back({std::move(code), std::move(message), std::move(remedy)});
   };
   if (machine.isas.size() < 2)
-    add("no_vector_kernels", fmt::format("{} has neither AVX2 nor AVX-512; the portable kernels are slow", machine.cpu),
-        "run on a processor with AVX2 (x86-64-v3), or expect a few tokens per second");
+    add("no_vector_kernels",
+        fmt::format("{} has neither AVX2, AVX-512 nor Arm's dot product; the portable kernels are slow", machine.cpu),
+        "run on a processor with AVX2 (x86-64-v3) or Armv8.2 DotProd, or expect a few tokens per second");
   if (!machine.available_bytes)
     add("memory_unknown", "the kernel does not tell how much memory is available",
         "mount /proc, or give --memory-limit");

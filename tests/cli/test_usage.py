@@ -10,7 +10,6 @@ USAGE = [
     (["generate", "-n", "-2"], "--max-tokens (command line): expected a value from -1"),
     (["generate", "-n"], "--max-tokens (command line): expected a value, found none"),
     (["generate", "--compute", "i4"], "--compute (command line): expected one of auto, i8, i16, f32, found 'i4'"),
-    (["generate", "--isa", "neon"], "--isa (command line): neon is not available"),
     (["generate", "--image", "cat.png"], "--image (command line): image input: this build has no vision models yet"),
     (["generate", "--cache-type-k", "int8"], "int8 is not available: K/V rows are not quantized in this build"),
     (["generate", "--kv-cache-mode", "turbo4"], "turbo4 is not available"),
@@ -46,7 +45,7 @@ def test_usage_error(vedette, arguments, expected):
 
 def test_environment_is_checked_like_the_command_line(vedette):
     result = vedette("generate", "-p", "x", env={"VEDETTE_CPU_ISA": "mmx"})
-    assert "--isa (VEDETTE_CPU_ISA): expected one of portable, avx2, avx512, amx, found 'mmx'" in result.error_line()
+    assert "--isa (VEDETTE_CPU_ISA): expected one of portable, avx2, avx512, amx, neon, found 'mmx'" in result.error_line()
     assert result.code == 2
     result = vedette("generate", "-p", "x", env={"VEDETTE_MEMORY_LIMIT": "lots"})
     assert "--memory-limit (VEDETTE_MEMORY_LIMIT): expected bytes" in result.error_line()

@@ -10,11 +10,12 @@
 
 namespace vedette::ops::cpu {
 
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAmx };
+// kNeon includes the dot product of bytes.
+enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAmx, kNeon };
 const char* to_string(Isa isa);
 // What this machine can run, slowest first; kPortable is always there.
 std::vector<Isa> available_isas();
-// "portable" | "avx2" | "avx512" | "amx"; unknown or unavailable names are errors that list what is available.
+// "portable" | "avx2" | "avx512" | "amx" | "neon"; unknown or unavailable names are errors that list what is available.
 // Empty: the best available.
 Result<Isa> choose_isa(const std::string& name);
 

@@ -3,6 +3,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "base/error.h"
@@ -20,6 +23,8 @@ const char* to_string(Isa isa) {
       return "avx512";
     case Isa::kAmx:
       return "amx";
+    case Isa::kNeon:
+      return "neon";
   }
   return "?";
 }
@@ -50,6 +55,8 @@ std::vector<Isa> available_isas() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     isas.push_back(Isa::kAvx512);
   if (isas.back() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") && has_amx()) isas.push_back(Isa::kAmx);
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) isas.push_back(Isa::kNeon);
 #endif
   return isas;
 }
@@ -62,7 +69,7 @@ Result<Isa> choose_isa(const std::string& name) {
     if (name == to_string(isa)) return isa;
     list += list.empty() ? to_string(isa) : std::string(", ") + to_string(isa);
   }
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAmx, Isa::kNeon}) {
     if (name == to_string(isa))
       return unsupported("VEDETTE_CPU_ISA", "instruction set '{}' is not available on this machine; use one of: {}",
                          name, list);

@@ -113,6 +113,7 @@ constexpr SplitRange split_range(int64_t position, int window) {
 const Kernels& kernels_portable();
 const Kernels& kernels_avx2();
 const Kernels& kernels_avx512();
+const Kernels& kernels_neon();
 const Kernels& kernels_for(Isa isa);
 
 }  // namespace vedette::ops::cpu

@@ -5,7 +5,8 @@
 // V has kLanes outputs (16, or 8: then a tile is two halves), F (floats), I (32-bit lanes of 4 bytes) and, for the
 // integer sums, kDigits (how int16 rows are read), add_words for rows of words (adds 2 products of 16-bit values to
 // each lane's sum) and either add_bytes (4 products of
-// unsigned weights and signed bytes; kAddsBytes) or what PairDot8 is made of. Values that all lanes share are passed
+// unsigned weights and signed bytes; kAddsBytes) or what PairDot8 is made of. Where add_bytes takes both as signed, V
+// also has minus_128 and negative32. Values that all lanes share are passed
 // by address.
 // Needs included before: <type_traits>, <utility>, "ops/cpu/matmul_kernels.h".
 
@@ -140,14 +141,31 @@ VEDETTE_INLINE inline typename V::F accumulate(typename V::F acc, const StepScal
   return acc;
 }
 
+// Where V multiplies signed bytes alone, weights of 8 bits take part less 128, and the sum starts with 128 * A more.
+template <class V, class K>
+inline constexpr bool kMinus128 = K::kBits == 8 && requires(typename V::I q) { V::minus_128(q); };
+
+template <class V, class K, int j>
+VEDETTE_INLINE inline typename V::I unpack_factors(const std::byte* planes) {
+  if constexpr (kMinus128<V, K>)
+    return V::minus_128(unpack<V, K::kBits, j>(planes));
+  else
+    return unpack<V, K::kBits, j>(planes);
+}
+
 // -zero * A, where the integers' sum starts.
 template <class V, class K>
 VEDETTE_INLINE inline typename V::I first_sum(const std::byte* record, int part) {
-  if constexpr (K::kZeroShift == 0)
+  constexpr int kZero = K::kZeroShift == 0 ? 0 : 1 << K::kZeroShift;
+  const std::byte* minus_a = record + kMinusCounts + (K::kParts == 2 ? 4 * part : 8);
+  if constexpr (kZero == (kMinus128<V, K> ? 128 : 0)) {
     return V::zero_word();
-  else
-    return V::template shift32<K::kZeroShift>(
-        V::broadcast_word(record + kMinusCounts + (K::kParts == 2 ? 4 * part : 8)));
+  } else if constexpr (kMinus128<V, K>) {
+    static_assert(kZero == 0);
+    return V::negative32(V::template shift32<7>(V::broadcast_word(minus_a)));
+  } else {
+    return V::template shift32<K::kZeroShift>(V::broadcast_word(minus_a));
+  }
 }
 
 // Sum of one scale's products of bytes, in 32 bits from the start.
@@ -280,7 +298,7 @@ void integer_block_exact(const TileView& view, const std::byte* const* rows, flo
         }
         unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
           constexpr int kStep = part * K::kSteps + j;
-          const auto q = Rows::split(unpack<V, K::kBits, kStep>(planes));
+          const auto q = Rows::split(unpack_factors<V, K, kStep>(planes));
           VEDETTE_ROWS {
             dot[r].template add<j>(q, rows[r] + at + kStep * Rows::kStepBytes);
           }

@@ -69,7 +69,7 @@ struct Kernels {
   void (*round)(const float* values, int64_t cols, float* rounded);
 };
 
-enum class KernelVariant : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx };
+enum class KernelVariant : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx, kNeon };
 const char* to_string(KernelVariant variant);
 // Every variant this machine can run: the instruction sets, and AVX-512 with and without VNNI. AMX has tiles for many
 // rows and VNNI for few.
@@ -87,12 +87,15 @@ extern const Kernels kPortableKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
+extern const Kernels kNeonKernels;
 void prepare_row_portable(Compute compute, const float* values, int64_t cols, std::byte* prepared);
 void round_row_portable(const float* values, int64_t cols, float* rounded);
 void round_row_avx2(const float* values, int64_t cols, float* rounded);
 void prepare_row_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared);
 // The same with int16 values as digits.
 void prepare_digits_avx2(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+void prepare_digits_neon(Compute compute, const float* values, int64_t cols, std::byte* prepared);
+void round_row_neon(const float* values, int64_t cols, float* rounded);
 
 // Wide kernels, null for float kinds and f32.
 struct WideTable {

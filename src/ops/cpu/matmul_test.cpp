@@ -109,7 +109,7 @@ int64_t cols_of(const MatrixKind& kind) {
 
 TEST(Matmul, ListsTheVariantsThatRun) {
   for (KernelVariant variant : {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
-                                KernelVariant::kAvx512Vnni, KernelVariant::kAmx}) {
+                                KernelVariant::kAvx512Vnni, KernelVariant::kAmx, KernelVariant::kNeon}) {
     const auto available = available_variants();
     const bool runs = std::find(available.begin(), available.end(), variant) != available.end();
     std::printf("kernels %-12s %s\n", to_string(variant), runs ? "tested" : "NOT tested: this processor lacks it");
@@ -254,6 +254,8 @@ TEST_P(EveryVariant, OddActivations) {
 decltype(Kernels::prepare) prepare_digits_of_machine() {
 #if defined(__x86_64__)
   return prepare_digits_avx2;
+#elif defined(__aarch64__)
+  return prepare_digits_neon;
 #else
   return nullptr;
 #endif

@@ -26,6 +26,9 @@ std::vector<KernelVariant> find_variants() {
       case Isa::kAmx:
         variants.push_back(KernelVariant::kAmx);
         break;
+      case Isa::kNeon:
+        variants.push_back(KernelVariant::kNeon);
+        break;
     }
   }
   return variants;
@@ -45,6 +48,8 @@ const char* to_string(KernelVariant variant) {
       return "avx512+vnni";
     case KernelVariant::kAmx:
       return "amx";
+    case KernelVariant::kNeon:
+      return "neon";
   }
   return "?";
 }
@@ -64,6 +69,8 @@ KernelVariant variant_of(Isa isa) {
       break;
     case Isa::kAmx:
       return KernelVariant::kAmx;
+    case Isa::kNeon:
+      return KernelVariant::kNeon;
   }
   const auto variants = available_variants();
   const bool vnni = std::find(variants.begin(), variants.end(), KernelVariant::kAvx512Vnni) != variants.end();
@@ -92,10 +99,12 @@ const Kernels& kernels_of(KernelVariant variant) {
       static const Kernels amx = with_wide(kAvx512VnniKernels, kAmxWideKernels);
       return amx;
     }
-#else
+#elif defined(__aarch64__)
+    case KernelVariant::kNeon:
+      return kNeonKernels;
+#endif
     default:
       break;
-#endif
   }
   return kPortableKernels;
 }

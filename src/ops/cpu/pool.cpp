@@ -14,13 +14,18 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace vedette::ops::cpu {
 namespace {
 
 // Round to nearest, exceptions masked, denormals kept: no flush-to-zero, no denormals-are-zero.
+#if defined(__aarch64__)
+constexpr uint64_t kFloatMode = 0;
+#else
 constexpr unsigned kFloatMode = 0x1f80;
+#endif
 constexpr auto kSpin = std::chrono::microseconds(40);
 
 class FloatMode {
@@ -28,6 +33,13 @@ class FloatMode {
 #if defined(__x86_64__)
   FloatMode() : before_(_mm_getcsr()) { _mm_setcsr(kFloatMode); }
   ~FloatMode() { _mm_setcsr(before_); }
+#elif defined(__aarch64__)
+  FloatMode() {
+    asm volatile("mrs %0, fpcr" : "=r"(before_));
+    set(kFloatMode);
+  }
+  ~FloatMode() { set(before_); }
+  static void set(uint64_t mode) { asm volatile("msr fpcr, %0" ::"r"(mode)); }
 #else
   FloatMode() = default;
   ~FloatMode() = default;
@@ -36,12 +48,14 @@ class FloatMode {
   FloatMode& operator=(const FloatMode&) = delete;
 
  private:
-  [[maybe_unused]] unsigned before_ = kFloatMode;
+  [[maybe_unused]] std::remove_const_t<decltype(kFloatMode)> before_ = kFloatMode;
 };
 
 void pause_briefly() {
 #if defined(__x86_64__)
   _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // tens of cycles, as x86's pause; yield ends at once on most cores
 #else
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#if defined(__x86_64__)
 #include <xmmintrin.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -148,6 +150,26 @@ TEST(Pool, AChunkWhoseThreadStandsStillIsTakenOver) {
   }
 }
 
+#if defined(__x86_64__)
+constexpr uint64_t kFlush = 0x8040;  // flush to zero and denormals are zero
+uint64_t float_mode() {
+  return _mm_getcsr();
+}
+void set_float_mode(uint64_t mode) {
+  _mm_setcsr(static_cast<unsigned>(mode));
+}
+#elif defined(__aarch64__)
+constexpr uint64_t kFlush = 1u << 24;
+uint64_t float_mode() {
+  uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+void set_float_mode(uint64_t mode) {
+  asm volatile("msr fpcr, %0" ::"r"(mode));
+}
+#endif
+
 struct Denormals {
   std::vector<float> results;
 };
@@ -162,12 +184,12 @@ TEST(Pool, EveryThreadKeepsDenormalsAndTheCallersModeComesBack) {
                               d->results[static_cast<size_t>(chunk)] = tiny / 4.0f;
                             },
                             &denormals, 64};
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);  // flush to zero and denormals are zero
+  const uint64_t before = float_mode();
+  set_float_mode(before | kFlush);
   pool.execute({&operation, 1});
-  const unsigned after = _mm_getcsr();
-  _mm_setcsr(before);
-  EXPECT_EQ(after & 0x8040u, 0x8040u);
+  const uint64_t after = float_mode();
+  set_float_mode(before);
+  EXPECT_EQ(after & kFlush, kFlush);
   for (const float x : denormals.results) EXPECT_EQ(x, std::numeric_limits<float>::min() / 4.0f);
 }
 
