@@ -76,15 +76,21 @@ struct Avx2 {
   static constexpr bool kAddsBytes = false, kDigits = false;
   static I pair_bytes(I q, I a) { return _mm256_maddubs_epi16(q, a); }
   static I pair_words(I q, I a) { return _mm256_madd_epi16(q, a); }
-  static I add16(I a, I b) { return _mm256_add_epi16(a, b); }
-  static I add32(I a, I b) { return _mm256_add_epi32(a, b); }
+  // GCC postpones sums to where they are used, all products waiting in memory; this keeps each at its place.
+  static I in_place(I x) {
+    asm("" : "+x"(x));
+    return x;
+  }
+  static I add16(I a, I b) { return in_place(_mm256_add_epi16(a, b)); }
+  static I add32(I a, I b) { return in_place(_mm256_add_epi32(a, b)); }
   static void add_words(I& sum, I q, const std::byte* a) { sum = add32(sum, pair_words(q, broadcast_word(a))); }
 };
 
 #include "ops/cpu/matmul_kernel-inl.h"
+#include "ops/cpu/matmul_kernel_avx2-inl.h"
 
 }  // namespace
 
-constinit const Kernels kAvx2Kernels = kernel_table<Avx2>(prepare_row_avx2, round_row_avx2);
+constinit const Kernels kAvx2Kernels = avx2_table();
 
 }  // namespace vedette::ops::cpu
