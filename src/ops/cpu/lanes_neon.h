@@ -12,11 +12,10 @@ struct Lanes {
   float32x4_t a, b, c, d;  // lanes 0-3, 4-7, 8-11, 12-15
 };
 
-// 32 registers: six chains of four leave room for the four of a key and one of a query.
+// 32 registers: six chains of four leave room for the four of a key, or of a value, and one of a query or weight.
+inline constexpr int kTilePairs = 6;
 inline constexpr int kScoreVectors = 1;
-inline constexpr int kScoreRows = 6;
 inline constexpr int kValueVectors = 1;
-inline constexpr int kValueRows = 6;
 inline constexpr int kFewPairs = 2;
 inline constexpr int kFewPairsValueVectors = 2;
 
