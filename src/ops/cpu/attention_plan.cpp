@@ -181,13 +181,14 @@ int64_t attention_item_chunks(const AttentionOperation& o) {
 
 void run_attention_items(const void* arguments, int64_t chunk, int thread) {
   const AttentionOperation& o = as_operation(arguments);
-  // The last rows of a prompt see the most keys: they go first, so that the end of the operation is short chunks.
-  const AttentionItem& item = o.items[o.n_items - 1 - chunk / o.n_kv_heads];
+  // All items of a K/V head in a row, so that its keys and values stay in the cache. The last rows of a prompt see the
+  // most keys: they go first, so that the end of the operation is short chunks.
+  const AttentionItem& item = o.items[o.n_items - 1 - chunk % o.n_items];
+  const int kv_head = static_cast<int>(chunk / o.n_items);
   const Scratch scratch = scratch_of(o, thread);
-  for_calls(o, item, static_cast<int>(chunk % o.n_kv_heads),
-            [&](const AttentionRows& rows, int64_t first_row, int first_head, int64_t) {
-              fold_call(o, rows, first_row, first_head, scratch);
-            });
+  for_calls(o, item, kv_head, [&](const AttentionRows& rows, int64_t first_row, int first_head, int64_t) {
+    fold_call(o, rows, first_row, first_head, scratch);
+  });
 }
 
 int64_t attention_slot_chunks(const AttentionOperation& o) {
