@@ -222,7 +222,8 @@ Result<Tensor> CpuBackend::create_tensor(int64_t max_rows, int64_t cols) {
   TensorState tensor;
   tensor.max_rows = max_rows;
   tensor.rows.cols = cols;
-  tensor.rows.stride = (cols + 15) / 16 * 16;
+  // An odd number of cache lines: the same columns of neighbouring rows then lie in different sets of the caches.
+  tensor.rows.stride = ((cols + 15) / 16 | 1) * 16;
   const int64_t floats = max_rows * tensor.rows.stride;
   tensor.data = make_aligned<float>(static_cast<size_t>(floats));
   if (tensor.data == nullptr) return no_memory("activations", floats * 4);

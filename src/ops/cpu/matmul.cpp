@@ -12,12 +12,12 @@
 namespace vedette::ops::cpu {
 namespace {
 
-// Rows that a wide kernel takes at a time: their results stay in the first-level cache.
-constexpr int kWideRows = 4 * kWideBlock;
-// Tiles that it takes at a time: a row's results are written together, and rows come from the second level once.
-constexpr int64_t kWideTiles = 4;
 // Rows that stay in the second-level cache while the tiles pass by.
-constexpr size_t kRowPassBytes = size_t{256} << 10;
+constexpr size_t kRowPassBytes = size_t{384} << 10;
+
+int64_t rows_of_pass(size_t row_bytes) {
+  return round_up<int64_t>(std::max<int64_t>(static_cast<int64_t>(kRowPassBytes / row_bytes), 1), kWideBlock);
+}
 
 // Bytes of a tile's unpacked integers.
 size_t unpacked_bytes(int64_t groups) {
@@ -84,31 +84,37 @@ struct Product {
     }
   }
 
-  // kWideBlock rows or more against n_tiles tiles; `bytes` holds their unpacked integers. The last block overlaps the
-  // one before where rows are left over: what it writes twice is the same.
-  void wide(TileView view, int64_t tile, int64_t n_tiles, int64_t begin, int64_t end, std::byte* bytes) const {
-    alignas(64) float result[kWideRows * kWideTiles * kTileRows];
-    const int64_t result_stride = n_tiles * kTileRows;
-    const TileView first_view = view;
-    const size_t tile_bytes = unpacked_bytes(view.groups);
-    const auto at = [&](int64_t t) {
-      view.planes = first_view.planes + static_cast<size_t>(t) * view.plane_bytes;
-      view.scales = first_view.scales + static_cast<size_t>(t) * view.scale_bytes;
-      return bytes + static_cast<size_t>(t) * tile_bytes;
-    };
-    for (int64_t t = 0; t < n_tiles; ++t) {
-      std::byte* unpacked = at(t);
-      kernels.wide.unpack(view, unpacked);
+  // A wide block's first row: the last block overlaps the one before where rows are left over, and what it writes twice
+  // is the same.
+  static int64_t wide_row(int64_t row, int64_t end) { return std::min<int64_t>(row, end - kWideBlock); }
+
+  // The panels of rows [begin, end), kWideBlock or more.
+  void fill_panels(int64_t groups, int64_t begin, int64_t end, std::byte* panels) const {
+    if (kernels.wide.panel_bytes == 0) return;
+    for (int64_t row = begin; row < end; row += kWideBlock) {
+      kernels.wide.fill_panel(source.first + static_cast<size_t>(wide_row(row, end)) * source.stride, source.stride,
+                              groups, panels);
+      panels += static_cast<size_t>(groups) * kernels.wide.panel_bytes;
     }
-    for (int64_t row = begin; row < end; row += kWideRows) {
-      const int64_t first = std::min(row, end - kWideBlock);
-      const int n = static_cast<int>(std::min<int64_t>(kWideRows, end - first));
-      for (int64_t t = 0; t < n_tiles; ++t) {
-        const std::byte* unpacked = at(t);
-        kernels.wide.run(view, unpacked, source.first + static_cast<size_t>(first) * source.stride, source.stride, n,
-                         result + t * kTileRows, result_stride);
-      }
-      output.write(result, result_stride, first, n, tile, n_tiles);
+  }
+
+  // Those rows against n_tiles tiles; `bytes` takes the tiles' unpacked integers.
+  void wide(const TileView& first_view, int64_t tile, int64_t n_tiles, int64_t begin, int64_t end, std::byte* bytes,
+            const std::byte* panels) const {
+    alignas(64) float result[kWideBlock * kWideTiles * kTileRows];
+    const int64_t result_stride = n_tiles * kTileRows;
+    TileView view = first_view;
+    for (int64_t t = 0; t < n_tiles; ++t) {
+      kernels.wide.unpack(view, bytes + static_cast<size_t>(t) * unpacked_bytes(view.groups));
+      view.planes += view.plane_bytes;
+      view.scales += view.scale_bytes;
+    }
+    const size_t panel_bytes = static_cast<size_t>(view.groups) * kernels.wide.panel_bytes;
+    for (int64_t row = begin; row < end; row += kWideBlock, panels += panel_bytes) {
+      const std::byte* rows =
+          panel_bytes > 0 ? panels : source.first + static_cast<size_t>(wide_row(row, end)) * source.stride;
+      kernels.wide.run(first_view, bytes, static_cast<int>(n_tiles), rows, source.stride, result, result_stride);
+      output.write(result, result_stride, wide_row(row, end), kWideBlock, tile, n_tiles);
     }
   }
 
@@ -137,10 +143,11 @@ TileView view_of(const PackedMatrix& matrix) {
 void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin, int64_t tile_end,
                 std::byte* scratch) {
   TileView view = view_of(matrix);
-  const int64_t fitting = static_cast<int64_t>(kRowPassBytes / product.source.bytes);
-  const int64_t pass = round_up<int64_t>(std::max<int64_t>(fitting, 1), kWideBlock);
+  const int64_t pass = rows_of_pass(product.source.bytes);
+  std::byte* panels = scratch + kWideTiles * unpacked_bytes(matrix.groups);
   for (int64_t begin = 0; begin < rows; begin += pass) {
     const int64_t end = std::min(rows, begin + pass);
+    if (product.is_wide(end - begin)) product.fill_panels(matrix.groups, begin, end, panels);
     for (int64_t tile = tile_begin; tile < tile_end;) {
       view.planes = matrix.planes + static_cast<size_t>(tile) * matrix.plane_bytes;
       view.scales = matrix.scales + static_cast<size_t>(tile) * matrix.scale_bytes;
@@ -148,8 +155,8 @@ void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows
         product.run(view, tile, begin);
         tile += kTileRun;
       } else if (product.is_wide(end - begin)) {
-        const int64_t n_tiles = std::min(kWideTiles, tile_end - tile);
-        product.wide(view, tile, n_tiles, begin, end, scratch);
+        const int64_t n_tiles = std::min<int64_t>(kWideTiles, tile_end - tile);
+        product.wide(view, tile, n_tiles, begin, end, scratch, panels);
         tile += n_tiles;
       } else {
         product.tile(view, tile, begin, end);
@@ -170,12 +177,20 @@ void run_in_place(const Product& product, const PackedMatrix& matrix, int64_t ro
   TileView view = view_of(matrix);
   view.planes = scratch;
   view.scales = scratch + matrix.plane_bytes;
+  std::byte* bytes = scratch + in_place_bytes(matrix);
+  std::byte* panels = bytes + kWideTiles * unpacked_bytes(matrix.groups);
+  const int64_t pass = rows_of_pass(product.source.bytes);
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     pack_tile(matrix, matrix.stored, tile, scratch, scratch + matrix.plane_bytes);
-    if (product.is_wide(rows))
-      product.wide(view, tile, 1, 0, rows, scratch + in_place_bytes(matrix));
-    else
-      product.tile(view, tile, 0, rows);
+    for (int64_t begin = 0; begin < rows; begin += pass) {
+      const int64_t end = std::min(rows, begin + pass);
+      if (product.is_wide(end - begin)) {
+        product.fill_panels(matrix.groups, begin, end, panels);
+        product.wide(view, tile, 1, begin, end, bytes, panels);
+      } else {
+        product.tile(view, tile, begin, end);
+      }
+    }
   }
 }
 
@@ -246,15 +261,11 @@ void gather_packed(const PackedMatrix& matrix, int64_t row, float* out) {
 }  // namespace
 
 size_t prepared_row_bytes(Compute compute, int64_t cols) {
-  switch (compute) {
-    case Compute::kI8:
-      return prepared_groups(cols) * kRecord8;
-    case Compute::kI16:
-      return round_up<size_t>(prepared_groups(cols) * kRecord16, 64);
-    case Compute::kF32:
-      return 0;
-  }
-  return 0;
+  if (compute == Compute::kF32) return 0;
+  const size_t bytes = prepared_groups(cols) * (compute == Compute::kI8 ? kRecord8 : kRecord16);
+  // An odd number of cache lines, so that the same group of neighbouring rows lies in different sets of the caches.
+  constexpr size_t kLine = 64;
+  return ((bytes + kLine - 1) / kLine | 1) * kLine;
 }
 
 void prepare_row(Isa isa, Compute compute, const float* values, int64_t cols, std::byte* prepared) {
@@ -284,8 +295,15 @@ void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulIn
 
 size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix) {
   const KernelSet* sets = kernels.set[static_cast<size_t>(matrix.kind)];
-  const bool wide = sets[0].wide.run != nullptr || sets[1].wide.run != nullptr;
-  return in_place_bytes(matrix) + (wide ? kWideTiles * unpacked_bytes(matrix.groups) : 0);
+  size_t bytes = 0;
+  for (const Compute compute : {Compute::kI8, Compute::kI16}) {
+    const WideKernel& wide = sets[static_cast<size_t>(compute)].wide;
+    if (wide.run == nullptr) continue;
+    const auto blocks = static_cast<size_t>(rows_of_pass(prepared_row_bytes(compute, matrix.cols)) / kWideBlock);
+    const size_t panels = blocks * static_cast<size_t>(matrix.groups) * wide.panel_bytes;
+    bytes = std::max(bytes, kWideTiles * unpacked_bytes(matrix.groups) + panels);
+  }
+  return in_place_bytes(matrix) + bytes;
 }
 
 size_t matmul_scratch_bytes(Isa isa, const PackedMatrix& matrix) {

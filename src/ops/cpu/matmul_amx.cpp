@@ -40,8 +40,8 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 
   template <int t>
-  VEDETTE_INLINE void load_rows(const std::byte* rows, size_t stride) {
-    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(rows), "r"(stride), "i"(t) : "memory");
+  VEDETTE_INLINE void load_rows(const std::byte* rows) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(rows), "r"(size_t{kGroup}), "i"(t) : "memory");
   }
   template <int t>
   VEDETTE_INLINE void load_weights(const std::byte* bytes) {

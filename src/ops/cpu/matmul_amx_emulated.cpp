@@ -17,8 +17,8 @@ template <int kStep>
 class Tiles {
  public:
   template <int t>
-  void load_rows(const std::byte* rows, size_t stride) {
-    for (int r = 0; r < kWideBlock; ++r) std::memcpy(tile_[t] + 64 * r, rows + static_cast<size_t>(r) * stride, kStep);
+  void load_rows(const std::byte* rows) {
+    for (int r = 0; r < kWideBlock; ++r) std::memcpy(tile_[t] + 64 * r, rows + kGroup * r, kStep);
   }
   template <int t>
   void load_weights(const std::byte* bytes) {

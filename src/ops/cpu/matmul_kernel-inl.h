@@ -125,20 +125,26 @@ VEDETTE_INLINE inline StepScales<V> load_scales(const TileView& view, const std:
   }
 }
 
-// acc += scale * s_a * S, then + offset * s_a * A: the canonical sum of one step. `record` is the row's group record
-// behind its values (see matmul_kernels.h).
+// acc += scale * s_a * S, then + offset * s_a * A: the canonical sum of one step. `scale_a` and `minus_sum`, both in
+// memory, are the row's scale and -A, which only schemes with offsets read.
 template <class V, class K>
 VEDETTE_INLINE inline typename V::F accumulate(typename V::F acc, const StepScales<V>& scales, typename V::I sum,
-                                               const std::byte* record, int part) {
-  const auto s_a = V::broadcast(record);
+                                               const std::byte* scale_a, const std::byte* minus_sum) {
+  const auto s_a = V::broadcast(scale_a);
   acc = V::fma(V::mul(scales.scale, s_a), V::to_float(sum), acc);
   if constexpr (K::kOffset) {
-    const auto minus_a = V::broadcast(record + kMinusSums + (K::kParts == 2 ? 4 * part : 8));
+    const auto minus_a = V::broadcast(minus_sum);
     const auto weight = V::mul(scales.offset, s_a);
     // The sign of A is free: (-m) * (-A) and m * A have the same bits.
     acc = K::kForm == ScaleForm::kPlain ? V::fnma(weight, minus_a, acc) : V::fma(weight, minus_a, acc);
   }
   return acc;
+}
+
+// Where a record's sums of a scale's columns stand, behind its sums of the first half: the second half, the whole.
+template <class K>
+constexpr int sum_offset(int part) {
+  return K::kParts == 2 ? 4 * part : 8;
 }
 
 // Where V multiplies signed bytes alone, weights of 8 bits take part less 128, and the sum starts with 128 * A more.
@@ -157,7 +163,7 @@ VEDETTE_INLINE inline typename V::I unpack_factors(const std::byte* planes) {
 template <class V, class K>
 VEDETTE_INLINE inline typename V::I first_sum(const std::byte* record, int part) {
   constexpr int kZero = K::kZeroShift == 0 ? 0 : 1 << K::kZeroShift;
-  const std::byte* minus_a = record + kMinusCounts + (K::kParts == 2 ? 4 * part : 8);
+  const std::byte* minus_a = record + kMinusCounts + sum_offset<K>(part);
   if constexpr (kZero == (kMinus128<V, K> ? 128 : 0)) {
     return V::zero_word();
   } else if constexpr (kMinus128<V, K>) {
@@ -305,7 +311,8 @@ void integer_block_exact(const TileView& view, const std::byte* const* rows, flo
         });
         const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
         VEDETTE_ROWS {
-          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), rows[r] + behind, part);
+          const std::byte* record = rows[r] + behind;
+          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), record, record + kMinusSums + sum_offset<K>(part));
         }
       });
     }

@@ -137,7 +137,7 @@ VEDETTE_INLINE inline void add_step(__m256 (&acc)[kHalves], const StepScales<Avx
                                     const __m256i (&sum)[kHalves], const std::byte* record, int part) {
   const __m256i first = first_sum<Avx2, K>(record, part);
   const __m256 s_a = Avx2::broadcast(record);
-  const __m256 minus_a = Avx2::broadcast(record + kMinusSums + (K::kParts == 2 ? 4 * part : 8));
+  const __m256 minus_a = Avx2::broadcast(record + kMinusSums + sum_offset<K>(part));
   unroll<kHalves>([&](auto h) VEDETTE_INLINE {
     const __m256i total = K::kZeroShift == 0 ? sum[h] : Avx2::add32(sum[h], first);
     acc[h] = Avx2::fma(Avx2::mul(scales[h].scale, s_a), Avx2::to_float(total), acc[h]);
@@ -214,16 +214,21 @@ void wide_unpack(const TileView& view, std::byte* bytes) {
   }
 }
 
-// The last block overlaps the one before where rows are left over.
 template <class K, Compute compute>
-void wide_run(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
+void wide_run(const TileView& view, const std::byte* bytes, int n_tiles, const std::byte* rows, size_t stride,
               float* result, int64_t result_stride) {
-  const std::byte* planes = K::kBits == 8 ? view.planes : bytes;
-  for (int row = 0; row < n_rows; row += kRowsAtOnce) {
-    const int first = row + kRowsAtOnce <= n_rows ? row : n_rows - kRowsAtOnce;
-    const std::byte* block[kRowsAtOnce];
-    for (int r = 0; r < kRowsAtOnce; ++r) block[r] = rows + static_cast<size_t>(first + r) * stride;
-    avx2_block<K, compute, true, 1, kRowsAtOnce>(view, planes, block, result + first * result_stride, result_stride);
+  static_assert(kWideBlock % kRowsAtOnce == 0);
+  TileView tile = view;
+  for (int t = 0; t < n_tiles; ++t) {
+    const std::byte* planes = K::kBits == 8 ? tile.planes : bytes + t * tile.groups * kGroup * kTileRows;
+    for (int first = 0; first < kWideBlock; first += kRowsAtOnce) {
+      const std::byte* block[kRowsAtOnce];
+      for (int r = 0; r < kRowsAtOnce; ++r) block[r] = rows + static_cast<size_t>(first + r) * stride;
+      avx2_block<K, compute, true, 1, kRowsAtOnce>(tile, planes, block, result + first * result_stride + t * kTileRows,
+                                                   result_stride);
+    }
+    tile.planes += tile.plane_bytes;
+    tile.scales += tile.scale_bytes;
   }
 }
 
@@ -237,7 +242,7 @@ constexpr void set_avx2_kernels(KernelSet& set) {
   set.block[5] = {avx2_rows<K, compute, 1, 6>, 6};
   set.block[7] = {avx2_rows<K, compute, 1, 8>, 8};
   set_widths(set);
-  set.wide = {wide_unpack<K>, wide_run<K, compute>};
+  set.wide = {0, wide_unpack<K>, nullptr, wide_run<K, compute>};
 }
 
 // The common kernels where they are for floats, those above for integers.

@@ -40,13 +40,20 @@ inline constexpr int kTileRun = 4;  // tiles of a single-row run
 // result[tile][row][output] = canonical sums. rows: prepared rows (i8, i16) or float32 values.
 using Kernel = void (*)(const TileView& view, const std::byte* const* rows, float* result);
 
-// Many rows of one tile: its integers are unpacked to bytes once, [groups][8 packed steps][64], less their zero where
-// the scheme has one.
+// Tiles that the kernels for many rows take at a time: a row's results are written together, and a panel stays in the
+// first-level cache meanwhile.
+inline constexpr int kWideTiles = 4;
+// Many rows: a tile's integers are unpacked to bytes once, [groups][8 packed steps][64], less their zero where the
+// scheme has one and the kernel wants signed bytes. Rows are taken kWideBlock at a time: as they are prepared, or laid
+// out as a panel once, [groups][panel_bytes].
 struct WideKernel {
+  size_t panel_bytes = 0;  // of one group of a panel; 0: rows as they are prepared
   void (*unpack)(const TileView& view, std::byte* bytes) = nullptr;
-  // result[row][output] for n_rows >= kWideBlock prepared rows, `stride` bytes apart; results result_stride floats
-  // apart.
-  void (*run)(const TileView& view, const std::byte* bytes, const std::byte* rows, size_t stride, int n_rows,
+  // rows: the first of kWideBlock prepared rows, `stride` bytes apart.
+  void (*fill_panel)(const std::byte* rows, size_t stride, int64_t groups, std::byte* panel) = nullptr;
+  // result[row][tile][output] of n_tiles tiles, whose unpacked integers lie behind each other; a row's results begin
+  // result_stride floats behind those of the row before. rows: a panel, or prepared rows `stride` bytes apart.
+  void (*run)(const TileView& view, const std::byte* bytes, int n_tiles, const std::byte* rows, size_t stride,
               float* result, int64_t result_stride) = nullptr;
 };
 
