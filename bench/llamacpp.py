@@ -44,8 +44,9 @@ def physical_cores():
 
 def buffers(llama_bench, model):
     """Names and sizes of the buffers that llama.cpp puts a model's weights into, e.g. 'CPU 30.20 MiB'."""
-    run = subprocess.run([llama_bench, "-m", model, "-p", "1", "-n", "0", "-r", "1", "-v"], capture_output=True,
-                         text=True, check=True)
+    # One thread: by default it starts one for each processor of the machine, also where it may use only a few.
+    run = subprocess.run([llama_bench, "-m", model, "-t", "1", "-p", "1", "-n", "0", "-r", "1", "-v"],
+                         capture_output=True, text=True, check=True)
     found = re.findall(r"(\S+) model buffer size\s*=\s*([\d.]+ \w+)", run.stderr)
     return [f"{name} {size}" for name, size in found]
 
