@@ -77,7 +77,7 @@ struct Operands {
   std::vector<std::byte> storage, scratch;
 };
 
-Operands operands(const Kernels& kernels, Compute compute, const Options& options) {
+Operands operands(const MatmulKernels& kernels, Compute compute, const Options& options) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal(0, 1);
   Operands out;
@@ -94,7 +94,7 @@ Operands operands(const Kernels& kernels, Compute compute, const Options& option
 }
 
 void measure(KernelVariant variant, Compute compute, const PackedMatrix& matrix, const Options& options) {
-  const Kernels& kernels = kernels_of(variant);
+  const MatmulKernels& kernels = kernels_of(variant);
   Operands data = operands(kernels, compute, options);
   data.scratch.resize(matmul_scratch_bytes(kernels, matrix));
   const auto run = [&](int64_t rows) {

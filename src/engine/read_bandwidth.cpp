@@ -18,12 +18,17 @@ namespace {
 
 constexpr int kPasses = 6;
 constexpr size_t kLanes = 32;
+constexpr size_t kAhead = 512;  // words
+constexpr size_t kLine = 64 / sizeof(uint64_t);
 
-// Sums in independent lanes, so that nothing waits for an addition.
+// Sums in independent lanes, so that nothing waits for an addition. Asks for lines ahead as the products do: they read
+// faster than a plain loop where the processor's own prefetching is weak, and a ceiling must not lie below.
 uint64_t sum(const uint64_t* words, size_t count) {
   uint64_t lanes[kLanes] = {};
-  for (size_t i = 0; i + kLanes <= count; i += kLanes)
+  for (size_t i = 0; i + kLanes <= count; i += kLanes) {
+    for (size_t line = 0; line < kLanes; line += kLine) __builtin_prefetch(words + i + kAhead + line);
     for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += words[i + lane];
+  }
   uint64_t total = 0;
   for (const uint64_t lane : lanes) total += lane;
   return total;

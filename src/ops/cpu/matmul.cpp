@@ -276,7 +276,7 @@ void round_row(Isa isa, const float* values, int64_t cols, float* rounded) {
   kernels_of(variant_of(isa)).round(values, cols, rounded);
 }
 
-void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
+void matmul_with(const MatmulKernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
                  int64_t tile_begin, int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch) {
   const Compute column = is_float(matrix.kind) ? Compute::kF32 : compute;
   const Product product = {kernels.set[static_cast<size_t>(matrix.kind)][static_cast<size_t>(column)],
@@ -293,7 +293,7 @@ void matmul(Isa isa, Compute compute, const PackedMatrix& matrix, const MatmulIn
   matmul_with(kernels_of(variant_of(isa)), compute, matrix, input, tile_begin, tile_end, bias, out, scratch);
 }
 
-size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix) {
+size_t matmul_scratch_bytes(const MatmulKernels& kernels, const PackedMatrix& matrix) {
   const KernelSet* sets = kernels.set[static_cast<size_t>(matrix.kind)];
   size_t bytes = 0;
   for (const Compute compute : {Compute::kI8, Compute::kI16}) {

@@ -1,4 +1,4 @@
-// Kernels for AVX2 with FMA and F16C: a tile is two halves of 8 outputs.
+// MatmulKernels for AVX2 with FMA and F16C: a tile is two halves of 8 outputs.
 #include <immintrin.h>
 
 #include <cstring>
@@ -91,6 +91,6 @@ struct Avx2 {
 
 }  // namespace
 
-constinit const Kernels kAvx2Kernels = avx2_table();
+constinit const MatmulKernels kAvx2Kernels = avx2_table();
 
 }  // namespace vedette::ops::cpu

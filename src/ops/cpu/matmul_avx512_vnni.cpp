@@ -1,4 +1,4 @@
-// Kernels for AVX-512 (F, BW, VL, DQ) with VNNI.
+// MatmulKernels for AVX-512 (F, BW, VL, DQ) with VNNI.
 #include <immintrin.h>
 
 #include <cstring>
@@ -15,6 +15,6 @@ namespace {
 
 }  // namespace
 
-constinit const Kernels kAvx512VnniKernels = kernel_table<Avx512>(prepare_digits_avx2, round_row_avx2);
+constinit const MatmulKernels kAvx512VnniKernels = kernel_table<Avx512>(prepare_digits_avx2, round_row_avx2);
 
 }  // namespace vedette::ops::cpu

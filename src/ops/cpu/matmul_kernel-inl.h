@@ -440,7 +440,7 @@ constexpr void add_integer_kernels(KernelSet& set) {
 }
 
 template <class V, class K>
-constexpr void add_integer_kind(Kernels& kernels, KernelKind kind) {
+constexpr void add_integer_kind(MatmulKernels& kernels, KernelKind kind) {
   KernelSet* set = kernels.set[static_cast<size_t>(kind)];
   add_integer_kernels<V, K, Compute::kI8>(set[0]);
   add_integer_kernels<V, K, Compute::kI16>(set[1]);
@@ -448,7 +448,7 @@ constexpr void add_integer_kind(Kernels& kernels, KernelKind kind) {
 }
 
 template <class V, DType type>
-constexpr void add_float_kind(Kernels& kernels, KernelKind kind) {
+constexpr void add_float_kind(MatmulKernels& kernels, KernelKind kind) {
   KernelSet& set = kernels.set[static_cast<size_t>(kind)][static_cast<size_t>(Compute::kF32)];
   set.block[0] = {float_block<V, type, 1, 1>, 1};
   set.block[1] = {float_block<V, type, 2, 1>, 2};
@@ -479,8 +479,8 @@ constexpr void for_integer_kinds(Visit visit) {
 }
 
 template <class V>
-constexpr Kernels kernel_table(decltype(Kernels::prepare) prepare, decltype(Kernels::round) round) {
-  Kernels table{};
+constexpr MatmulKernels kernel_table(decltype(MatmulKernels::prepare) prepare, decltype(MatmulKernels::round) round) {
+  MatmulKernels table{};
   table.prepare = prepare;
   table.round = round;
   add_float_kind<V, DType::kF32>(table, KernelKind::kF32);

@@ -246,8 +246,8 @@ constexpr void set_avx2_kernels(KernelSet& set) {
 }
 
 // The common kernels where they are for floats, those above for integers.
-constexpr Kernels avx2_table() {
-  Kernels table = kernel_table<Avx2>(prepare_row_avx2, round_row_avx2);
+constexpr MatmulKernels avx2_table() {
+  MatmulKernels table = kernel_table<Avx2>(prepare_row_avx2, round_row_avx2);
   for_integer_kinds([&](KernelKind kind, auto k) {
     KernelSet* set = table.set[static_cast<size_t>(kind)];
     set_avx2_kernels<decltype(k), Compute::kI8>(set[0]);

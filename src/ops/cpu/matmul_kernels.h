@@ -70,7 +70,7 @@ struct KernelSet {
   WideKernel wide;       // null where blocks do as well
 };
 
-struct Kernels {
+struct MatmulKernels {
   KernelSet set[kKernelKinds][3];  // [kind][compute]; float kinds use the f32 column alone
   void (*prepare)(Compute compute, const float* values, int64_t cols, std::byte* prepared);
   void (*round)(const float* values, int64_t cols, float* rounded);
@@ -81,20 +81,20 @@ const char* to_string(KernelVariant variant);
 // Every variant this machine can run: the instruction sets, and AVX-512 with and without VNNI. AMX has tiles for many
 // rows and VNNI for few.
 std::span<const KernelVariant> available_variants();
-const Kernels& kernels_of(KernelVariant variant);
+const MatmulKernels& kernels_of(KernelVariant variant);
 KernelVariant variant_of(Isa isa);
 
-void matmul_with(const Kernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
+void matmul_with(const MatmulKernels& kernels, Compute compute, const PackedMatrix& matrix, const MatmulInput& input,
                  int64_t tile_begin, int64_t tile_end, const float* bias, const MatmulOutput& out, std::byte* scratch);
 
-size_t matmul_scratch_bytes(const Kernels& kernels, const PackedMatrix& matrix);
+size_t matmul_scratch_bytes(const MatmulKernels& kernels, const PackedMatrix& matrix);
 
 // Defined by the file of each instruction set.
-extern const Kernels kPortableKernels;
-extern const Kernels kAvx2Kernels;
-extern const Kernels kAvx512Kernels;
-extern const Kernels kAvx512VnniKernels;
-extern const Kernels kNeonKernels;
+extern const MatmulKernels kPortableKernels;
+extern const MatmulKernels kAvx2Kernels;
+extern const MatmulKernels kAvx512Kernels;
+extern const MatmulKernels kAvx512VnniKernels;
+extern const MatmulKernels kNeonKernels;
 void prepare_row_portable(Compute compute, const float* values, int64_t cols, std::byte* prepared);
 void round_row_portable(const float* values, int64_t cols, float* rounded);
 void round_row_avx2(const float* values, int64_t cols, float* rounded);
@@ -110,6 +110,6 @@ struct WideTable {
 };
 extern const WideTable kAmxWideKernels;  // AMX tiles
 // A variant's kernels and, for many rows, those of the table.
-Kernels with_wide(const Kernels& narrow, const WideTable& wide);
+MatmulKernels with_wide(const MatmulKernels& narrow, const WideTable& wide);
 
 }  // namespace vedette::ops::cpu

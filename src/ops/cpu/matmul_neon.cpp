@@ -1,4 +1,4 @@
-// Kernels for NEON with the dot product of signed bytes (Armv8.2 DotProd): a tile is two halves of 8 outputs.
+// MatmulKernels for NEON with the dot product of signed bytes (Armv8.2 DotProd): a tile is two halves of 8 outputs.
 #include <arm_neon.h>
 
 #include <cstring>
@@ -137,6 +137,6 @@ struct Neon {
 
 }  // namespace
 
-constinit const Kernels kNeonKernels = kernel_table<Neon>(prepare_digits_neon, round_row_neon);
+constinit const MatmulKernels kNeonKernels = kernel_table<Neon>(prepare_digits_neon, round_row_neon);
 
 }  // namespace vedette::ops::cpu

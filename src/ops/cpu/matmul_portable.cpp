@@ -125,6 +125,6 @@ struct Portable {
 
 }  // namespace
 
-constinit const Kernels kPortableKernels = kernel_table<Portable>(prepare_row_portable, round_row_portable);
+constinit const MatmulKernels kPortableKernels = kernel_table<Portable>(prepare_row_portable, round_row_portable);
 
 }  // namespace vedette::ops::cpu

@@ -49,7 +49,7 @@ struct Prepared {
   }
 };
 
-Prepared prepare(const Kernels& kernels, Compute compute, const std::vector<float>& values, int64_t rows,
+Prepared prepare(const MatmulKernels& kernels, Compute compute, const std::vector<float>& values, int64_t rows,
                  int64_t cols) {
   const size_t stride = prepared_row_bytes(compute, cols);
   Prepared out(stride * static_cast<size_t>(rows));
@@ -59,7 +59,7 @@ Prepared prepare(const Kernels& kernels, Compute compute, const std::vector<floa
 }
 
 // The product of all rows, in runs of `row_step` rows and `tile_step` tiles.
-std::vector<float> run(const Kernels& kernels, Compute compute, const PackedMatrix& matrix,
+std::vector<float> run(const MatmulKernels& kernels, Compute compute, const PackedMatrix& matrix,
                        const std::vector<float>& values, int64_t rows, const float* bias, int64_t row_step,
                        int64_t tile_step) {
   const int64_t cols = packed_cols(matrix), n = packed_rows(matrix);
@@ -119,7 +119,7 @@ TEST(Matmul, ListsTheVariantsThatRun) {
 
 struct Tested {
   std::string name;
-  Kernels kernels;
+  MatmulKernels kernels;
 };
 void PrintTo(const Tested& tested, std::ostream* out) {
   *out << tested.name;
@@ -142,7 +142,7 @@ std::vector<Tested> tested_kernels() {
 
 class EveryVariant : public ::testing::TestWithParam<Tested> {
  protected:
-  const Kernels& kernels() const { return GetParam().kernels; }
+  const MatmulKernels& kernels() const { return GetParam().kernels; }
 };
 
 // Outputs and columns that are no multiple of a tile where the scheme lets them.
@@ -251,7 +251,7 @@ TEST_P(EveryVariant, OddActivations) {
   }
 }
 
-decltype(Kernels::prepare) prepare_digits_of_machine() {
+decltype(MatmulKernels::prepare) prepare_digits_of_machine() {
 #if defined(__x86_64__)
   return prepare_digits_avx2;
 #elif defined(__aarch64__)
@@ -316,7 +316,7 @@ TEST(PackMatrix, GatherEqualsDequantize) {
 }
 
 TEST(PackMatrix, RowMapAndTransposition) {
-  const Kernels& kernels = kernels_of(available_variants().back());
+  const MatmulKernels& kernels = kernels_of(available_variants().back());
   const int64_t cols = 64, rows = 2;
   const std::vector<float> values = random_values(rows * cols, 31);
   for (const MatrixKind& kind :

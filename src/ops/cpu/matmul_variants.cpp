@@ -77,14 +77,14 @@ KernelVariant variant_of(Isa isa) {
   return vnni ? KernelVariant::kAvx512Vnni : KernelVariant::kAvx512;
 }
 
-Kernels with_wide(const Kernels& narrow, const WideTable& wide) {
-  Kernels out = narrow;
+MatmulKernels with_wide(const MatmulKernels& narrow, const WideTable& wide) {
+  MatmulKernels out = narrow;
   for (size_t kind = 0; kind < kKernelKinds; ++kind)
     for (int compute = 0; compute < 3; ++compute) out.set[kind][compute].wide = wide.kernels[kind][compute];
   return out;
 }
 
-const Kernels& kernels_of(KernelVariant variant) {
+const MatmulKernels& kernels_of(KernelVariant variant) {
   switch (variant) {
     case KernelVariant::kPortable:
       return kPortableKernels;
@@ -96,7 +96,7 @@ const Kernels& kernels_of(KernelVariant variant) {
     case KernelVariant::kAvx512Vnni:
       return kAvx512VnniKernels;
     case KernelVariant::kAmx: {
-      static const Kernels amx = with_wide(kAvx512VnniKernels, kAmxWideKernels);
+      static const MatmulKernels amx = with_wide(kAvx512VnniKernels, kAmxWideKernels);
       return amx;
     }
 #elif defined(__aarch64__)
