@@ -12,11 +12,12 @@
 namespace vedette::ops::cpu {
 namespace {
 
-// Rows that stay in the second-level cache while the tiles pass by.
+// Rows that stay in the second-level cache while the tiles pass by; no fewer than every wide kernel takes.
 constexpr size_t kRowPassBytes = size_t{384} << 10;
+constexpr int64_t kLeastRowPass = 2 * kWideBlock;
 
 int64_t rows_of_pass(size_t row_bytes) {
-  return round_up<int64_t>(std::max<int64_t>(static_cast<int64_t>(kRowPassBytes / row_bytes), 1), kWideBlock);
+  return round_up<int64_t>(std::max(static_cast<int64_t>(kRowPassBytes / row_bytes), kLeastRowPass), kWideBlock);
 }
 
 // Bytes of a tile's unpacked integers.
@@ -118,7 +119,7 @@ struct Product {
     }
   }
 
-  bool is_wide(int64_t rows) const { return kernels.wide.run != nullptr && rows >= kWideBlock; }
+  bool is_wide(int64_t rows) const { return kernels.wide.run != nullptr && rows >= kernels.wide.least_rows; }
 
   // One row against kTileRun tiles.
   void run(const TileView& view, int64_t tile, int64_t row) const {

@@ -165,9 +165,11 @@ void run_wide(const TileView& view, const std::byte* bytes, int n_tiles, const s
 template <class K>
 constexpr void add_wide_kind(WideTable& table, KernelKind kind) {
   WideKernel* kernels = table.kernels[static_cast<size_t>(kind)];
-  kernels[0] = {WideRows<K, Compute::kI8>::kPanelBytes, unpack_tile<K>, fill_panel<K, Compute::kI8>,
+  // 16 rows alone do not pay for the unpacking.
+  constexpr int kLeastRows = 2 * kWideBlock;
+  kernels[0] = {kLeastRows, WideRows<K, Compute::kI8>::kPanelBytes, unpack_tile<K>, fill_panel<K, Compute::kI8>,
                 run_wide<K, Compute::kI8>};
-  kernels[1] = {WideRows<K, Compute::kI16>::kPanelBytes, unpack_tile<K>, fill_panel<K, Compute::kI16>,
+  kernels[1] = {kLeastRows, WideRows<K, Compute::kI16>::kPanelBytes, unpack_tile<K>, fill_panel<K, Compute::kI16>,
                 run_wide<K, Compute::kI16>};
 }
 

@@ -242,7 +242,7 @@ constexpr void set_avx2_kernels(KernelSet& set) {
   set.block[5] = {avx2_rows<K, compute, 1, 6>, 6};
   set.block[7] = {avx2_rows<K, compute, 1, 8>, 8};
   set_widths(set);
-  set.wide = {0, wide_unpack<K>, nullptr, wide_run<K, compute>};
+  set.wide = {kWideBlock, 0, wide_unpack<K>, nullptr, wide_run<K, compute>};
 }
 
 // The common kernels where they are for floats, those above for integers.

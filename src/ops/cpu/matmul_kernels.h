@@ -47,7 +47,8 @@ inline constexpr int kWideTiles = 4;
 // scheme has one and the kernel wants signed bytes. Rows are taken kWideBlock at a time: as they are prepared, or laid
 // out as a panel once, [groups][panel_bytes].
 struct WideKernel {
-  size_t panel_bytes = 0;  // of one group of a panel; 0: rows as they are prepared
+  int least_rows = kWideBlock;  // from which on it is faster than blocks of rows
+  size_t panel_bytes = 0;       // of one group of a panel; 0: rows as they are prepared
   void (*unpack)(const TileView& view, std::byte* bytes) = nullptr;
   // rows: the first of kWideBlock prepared rows, `stride` bytes apart.
   void (*fill_panel)(const std::byte* rows, size_t stride, int64_t groups, std::byte* panel) = nullptr;

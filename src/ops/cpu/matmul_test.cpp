@@ -125,7 +125,8 @@ void PrintTo(const Tested& tested, std::ostream* out) {
   *out << tested.name;
 }
 
-// The machine's variants, and the wide kernels of AMX on tiles in plain C++ where the rest of them runs.
+// The machine's variants, and the wide kernels of AMX on tiles in plain C++ where the rest of them runs. Wide kernels
+// take as few rows as they can, however many it takes until they are faster.
 std::vector<Tested> tested_kernels() {
   std::vector<Tested> out;
   for (KernelVariant variant : available_variants()) {
@@ -137,6 +138,9 @@ std::vector<Tested> tested_kernels() {
       out.push_back({"amxemulated", with_wide(kernels_of(variant), emulated_wide_kernels())});
 #endif
   }
+  for (Tested& tested : out)
+    for (auto& kind : tested.kernels.set)
+      for (KernelSet& set : kind) set.wide.least_rows = kWideBlock;
   return out;
 }
 
