@@ -1,4 +1,4 @@
-// MatmulKernels for AVX2 with FMA and F16C: a tile is two halves of 8 outputs.
+// Kernels for AVX2 with FMA and F16C: a tile is two halves of 8 outputs.
 #include <immintrin.h>
 
 #include <cstring>

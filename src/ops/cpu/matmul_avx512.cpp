@@ -1,4 +1,4 @@
-// MatmulKernels for AVX-512 (F, BW, VL, DQ).
+// Kernels for AVX-512 (F, BW, VL, DQ).
 #include <immintrin.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// MatmulKernels for AVX-512 (F, BW, VL, DQ) with VNNI.
+// Kernels for AVX-512 (F, BW, VL, DQ) with VNNI.
 #include <immintrin.h>
 
 #include <cstring>

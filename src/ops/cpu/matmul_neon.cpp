@@ -1,4 +1,4 @@
-// MatmulKernels for NEON with the dot product of signed bytes (Armv8.2 DotProd): a tile is two halves of 8 outputs.
+// Kernels for NEON with the dot product of signed bytes (Armv8.2 DotProd): a tile is two halves of 8 outputs.
 #include <arm_neon.h>
 
 #include <cstring>
