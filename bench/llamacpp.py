@@ -60,8 +60,8 @@ def amx_state(flags, buffer_list):
 
 def bench(llama_bench, model, threads, prefill, decode):
     """tok/s of one repetition of one test (either prefill or decode is 0)."""
-    run = subprocess.run([llama_bench, "-m", model, "-t", str(threads), "-p", str(prefill), "-n", str(decode), "-r", "1",
-                          "-o", "json"], capture_output=True, text=True, check=True)
+    run = subprocess.run([llama_bench, "-m", model, "-t", str(threads), "-p", str(prefill), "-n", str(decode), "-r",
+                          "1", "-o", "json"], capture_output=True, text=True, check=True)
     (result,) = json.loads(run.stdout)
     return result["samples_ts"][0]
 

@@ -136,15 +136,9 @@ template <class K, int kHalves>
 VEDETTE_INLINE inline void add_step(__m256 (&acc)[kHalves], const StepScales<Avx2> (&scales)[kHalves],
                                     const __m256i (&sum)[kHalves], const std::byte* record, int part) {
   const __m256i first = first_sum<Avx2, K>(record, part);
-  const __m256 s_a = Avx2::broadcast(record);
-  const __m256 minus_a = Avx2::broadcast(record + kMinusSums + sum_offset<K>(part));
   unroll<kHalves>([&](auto h) VEDETTE_INLINE {
     const __m256i total = K::kZeroShift == 0 ? sum[h] : Avx2::add32(sum[h], first);
-    acc[h] = Avx2::fma(Avx2::mul(scales[h].scale, s_a), Avx2::to_float(total), acc[h]);
-    if constexpr (K::kOffset) {
-      const __m256 weight = Avx2::mul(scales[h].offset, s_a);
-      acc[h] = K::kForm == ScaleForm::kPlain ? Avx2::fnma(weight, minus_a, acc[h]) : Avx2::fma(weight, minus_a, acc[h]);
-    }
+    acc[h] = accumulate<Avx2, K>(acc[h], scales[h], total, record, record + kMinusSums + sum_offset<K>(part));
   });
 }
 
