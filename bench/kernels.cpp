@@ -71,10 +71,19 @@ double best_seconds(Body body) {
   return best;
 }
 
+// n elements that begin a cache line, as the back end's memory does; `storage` owns them.
+template <class T>
+T* aligned(std::vector<T>& storage, size_t n) {
+  storage.resize(n + 64 / sizeof(T));
+  return storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64 / sizeof(T);
+}
+
 struct Operands {
-  std::vector<float> values, out;
+  std::vector<float> values, out_storage;
+  std::vector<std::byte> prepared_storage, scratch_storage;
+  float* out = nullptr;
   std::byte* prepared = nullptr;
-  std::vector<std::byte> storage, scratch;
+  std::byte* scratch = nullptr;
 };
 
 Operands operands(const MatmulKernels& kernels, Compute compute, const Options& options) {
@@ -83,10 +92,9 @@ Operands operands(const MatmulKernels& kernels, Compute compute, const Options& 
   Operands out;
   out.values.resize(static_cast<size_t>(options.rows * options.columns));
   for (float& x : out.values) x = normal(random);
-  out.out.resize(static_cast<size_t>(options.rows * options.outputs));
+  out.out = aligned(out.out_storage, static_cast<size_t>(options.rows * options.outputs));
   const size_t stride = prepared_row_bytes(compute, options.columns);
-  out.storage.resize(stride * static_cast<size_t>(options.rows) + 64);
-  out.prepared = out.storage.data() + (64 - reinterpret_cast<uintptr_t>(out.storage.data()) % 64) % 64;
+  out.prepared = aligned(out.prepared_storage, stride * static_cast<size_t>(options.rows));
   for (int64_t r = 0; r < options.rows; ++r)
     kernels.prepare(compute, out.values.data() + r * options.columns, options.columns,
                     out.prepared + static_cast<size_t>(r) * stride);
@@ -96,14 +104,13 @@ Operands operands(const MatmulKernels& kernels, Compute compute, const Options& 
 void measure(KernelVariant variant, Compute compute, const PackedMatrix& matrix, const Options& options) {
   const MatmulKernels& kernels = kernels_of(variant);
   Operands data = operands(kernels, compute, options);
-  data.scratch.resize(matmul_scratch_bytes(kernels, matrix));
+  data.scratch = aligned(data.scratch_storage, matmul_scratch_bytes(kernels, matrix));
   const auto run = [&](int64_t rows) {
     // Eight tiles at a time, as the back end's chunks are.
     for (int64_t tile = 0; tile < packed_tiles(matrix); tile += 8)
       matmul_with(kernels, compute, matrix,
                   {data.values.data(), options.columns, data.prepared, data.values.data(), rows}, tile,
-                  std::min(tile + 8, packed_tiles(matrix)), nullptr, {data.out.data(), options.outputs},
-                  data.scratch.data());
+                  std::min(tile + 8, packed_tiles(matrix)), nullptr, {data.out, options.outputs}, data.scratch);
   };
   const double one = best_seconds([&] { run(1); }), many = best_seconds([&] { run(options.rows); });
   const auto bytes = static_cast<double>(packed_owned_bytes(matrix));

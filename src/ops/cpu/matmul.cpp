@@ -12,17 +12,21 @@
 namespace vedette::ops::cpu {
 namespace {
 
-// Rows that stay in the second-level cache while the tiles pass by; no fewer than every wide kernel takes.
+// Rows that stay in the second-level cache while the tiles pass by; no fewer than every wide kernel takes. Wide kernels
+// without panels go over rows once for kWideTiles tiles, slowly enough for the third level, and unpack less often.
 constexpr size_t kRowPassBytes = size_t{384} << 10;
+constexpr size_t kWideRowPassBytes = size_t{1536} << 10;
 constexpr int64_t kLeastRowPass = 2 * kWideBlock;
 
-int64_t rows_of_pass(size_t row_bytes) {
-  return round_up<int64_t>(std::max(static_cast<int64_t>(kRowPassBytes / row_bytes), kLeastRowPass), kWideBlock);
+int64_t rows_of_pass(const WideKernel& wide, size_t row_bytes) {
+  const size_t bytes = wide.run != nullptr && wide.panel_bytes == 0 ? kWideRowPassBytes : kRowPassBytes;
+  const int64_t least = std::max<int64_t>(kLeastRowPass, wide.least_rows);
+  return round_up<int64_t>(std::max(static_cast<int64_t>(bytes / row_bytes), least), kWideBlock);
 }
 
-// Bytes of a tile's unpacked integers.
-size_t unpacked_bytes(int64_t groups) {
-  return static_cast<size_t>(groups) * kGroup * kTileRows;
+// Bytes of kWideTiles unpacked tiles.
+size_t unpacked_bytes(const WideKernel& wide, int64_t groups) {
+  return kWideTiles * static_cast<size_t>(groups) * wide.tile_bytes;
 }
 
 // Source rows of a product: where row r of the operand begins.
@@ -99,14 +103,14 @@ struct Product {
     }
   }
 
-  // Those rows against n_tiles tiles; `bytes` takes the tiles' unpacked integers.
+  // Those rows against n_tiles tiles; `bytes` takes the unpacked tiles.
   void wide(const TileView& first_view, int64_t tile, int64_t n_tiles, int64_t begin, int64_t end, std::byte* bytes,
             const std::byte* panels) const {
     alignas(64) float result[kWideBlock * kWideTiles * kTileRows];
     const int64_t result_stride = n_tiles * kTileRows;
     TileView view = first_view;
     for (int64_t t = 0; t < n_tiles; ++t) {
-      kernels.wide.unpack(view, bytes + static_cast<size_t>(t) * unpacked_bytes(view.groups));
+      kernels.wide.unpack(view, bytes + static_cast<size_t>(t * view.groups) * kernels.wide.tile_bytes);
       view.planes += view.plane_bytes;
       view.scales += view.scale_bytes;
     }
@@ -144,8 +148,8 @@ TileView view_of(const PackedMatrix& matrix) {
 void run_packed(const Product& product, const PackedMatrix& matrix, int64_t rows, int64_t tile_begin, int64_t tile_end,
                 std::byte* scratch) {
   TileView view = view_of(matrix);
-  const int64_t pass = rows_of_pass(product.source.bytes);
-  std::byte* panels = scratch + kWideTiles * unpacked_bytes(matrix.groups);
+  const int64_t pass = rows_of_pass(product.kernels.wide, product.source.bytes);
+  std::byte* panels = scratch + unpacked_bytes(product.kernels.wide, matrix.groups);
   for (int64_t begin = 0; begin < rows; begin += pass) {
     const int64_t end = std::min(rows, begin + pass);
     if (product.is_wide(end - begin)) product.fill_panels(matrix.groups, begin, end, panels);
@@ -179,8 +183,8 @@ void run_in_place(const Product& product, const PackedMatrix& matrix, int64_t ro
   view.planes = scratch;
   view.scales = scratch + matrix.plane_bytes;
   std::byte* bytes = scratch + in_place_bytes(matrix);
-  std::byte* panels = bytes + kWideTiles * unpacked_bytes(matrix.groups);
-  const int64_t pass = rows_of_pass(product.source.bytes);
+  std::byte* panels = bytes + unpacked_bytes(product.kernels.wide, matrix.groups);
+  const int64_t pass = rows_of_pass(product.kernels.wide, product.source.bytes);
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     pack_tile(matrix, matrix.stored, tile, scratch, scratch + matrix.plane_bytes);
     for (int64_t begin = 0; begin < rows; begin += pass) {
@@ -300,9 +304,9 @@ size_t matmul_scratch_bytes(const MatmulKernels& kernels, const PackedMatrix& ma
   for (const Compute compute : {Compute::kI8, Compute::kI16}) {
     const WideKernel& wide = sets[static_cast<size_t>(compute)].wide;
     if (wide.run == nullptr) continue;
-    const auto blocks = static_cast<size_t>(rows_of_pass(prepared_row_bytes(compute, matrix.cols)) / kWideBlock);
+    const auto blocks = static_cast<size_t>(rows_of_pass(wide, prepared_row_bytes(compute, matrix.cols)) / kWideBlock);
     const size_t panels = blocks * static_cast<size_t>(matrix.groups) * wide.panel_bytes;
-    bytes = std::max(bytes, kWideTiles * unpacked_bytes(matrix.groups) + panels);
+    bytes = std::max(bytes, unpacked_bytes(wide, matrix.groups) + panels);
   }
   return in_place_bytes(matrix) + bytes;
 }

@@ -284,40 +284,123 @@ VEDETTE_INLINE inline void prefetch_group(const TileView& view, const std::byte*
   }
 }
 
-template <class V, class K, class Rows, int kRows>
-void integer_block_exact(const TileView& view, const std::byte* const* rows, float* result) {
-  using F = typename V::F;
-  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
-    F acc[kRows];
-    VEDETTE_ROWS {
-      acc[r] = V::zero();
-    }
-    for (int64_t i = 0; i < view.groups; ++i) {
-      const int64_t g = in_order<kRows>(i, view.groups);
-      const std::byte* planes = view.planes + g * K::kGroupBytes + 4 * lane;
-      const int64_t at = g * Rows::kRecord, behind = at + Rows::kValues;
-      if (lane == 0) prefetch_group<K>(view, planes, view.scales, g);
+// A group of a tile (lanes from first_lane on) as it is packed.
+template <class V, class K>
+struct PackedGroup {
+  const TileView& view;
+  const std::byte* planes;
+  int64_t group;
+  int first_lane;
+
+  template <int j>
+  VEDETTE_INLINE typename V::I factors() const {
+    return unpack_factors<V, K, j>(planes);
+  }
+  VEDETTE_INLINE StepScales<V> scales(int part) const {
+    return load_scales<V, K>(view, view.scales, group, part, first_lane);
+  }
+};
+
+// The same made ready for many rows: packed steps of bytes, then of each part 16 scales and, with offsets, 16 offsets
+// as floats, the very products that load_scales() makes.
+template <class V, class K>
+struct ReadyGroup {
+  static constexpr int kIntegers = kGroup * kTileRows;
+  static constexpr int kSide = 4 * kTileRows;
+  static constexpr int kPartBytes = K::kOffset ? 2 * kSide : kSide;
+  static constexpr int kBytes = kIntegers + K::kParts * kPartBytes;
+  const std::byte* data;  // of the first lane
+
+  template <int j>
+  VEDETTE_INLINE typename V::I factors() const {
+    return V::load(data + 64 * j);
+  }
+  VEDETTE_INLINE StepScales<V> scales(int part) const {
+    const std::byte* at = data + kIntegers + part * kPartBytes;
+    return {V::load_f32(at), K::kOffset ? V::load_f32(at + kSide) : V::zero()};
+  }
+};
+
+template <class V, class K>
+void ready_tile(const TileView& view, std::byte* out) {
+  using Ready = ReadyGroup<V, K>;
+  for (int64_t g = 0; g < view.groups; ++g) {
+    const std::byte* planes = view.planes + g * K::kGroupBytes;
+    prefetch_group<K>(view, planes, view.scales, g);
+    for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+      const PackedGroup<V, K> group = {view, planes + 4 * lane, g, lane};
+      std::byte* to = out + g * Ready::kBytes + 4 * lane;
+      unroll<8>([&](auto j) VEDETTE_INLINE { V::store(to + 64 * j, group.template factors<j>()); });
       unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
-        typename Rows::Dot dot[kRows];
-        VEDETTE_ROWS {
-          dot[r].start(first_sum<V, K>(rows[r] + behind, part));
-        }
-        unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
-          constexpr int kStep = part * K::kSteps + j;
-          const auto q = Rows::split(unpack_factors<V, K, kStep>(planes));
-          VEDETTE_ROWS {
-            dot[r].template add<j>(q, rows[r] + at + kStep * Rows::kStepBytes);
-          }
-        });
-        const StepScales<V> scales = load_scales<V, K>(view, view.scales, g, part, lane);
-        VEDETTE_ROWS {
-          const std::byte* record = rows[r] + behind;
-          acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), record, record + kMinusSums + sum_offset<K>(part));
-        }
+        const StepScales<V> scales = group.scales(part);
+        std::byte* at = to + Ready::kIntegers + part * Ready::kPartBytes;
+        V::store(reinterpret_cast<float*>(at), scales.scale);
+        if constexpr (K::kOffset) V::store(reinterpret_cast<float*>(at + Ready::kSide), scales.offset);
       });
     }
-    VEDETTE_ROWS {
-      V::store(result + r * kTileRows + lane, acc[r]);
+  }
+}
+
+// The canonical sums of kRows rows of the lanes from `lane` on; group(g) is their part of a group.
+template <class V, class K, class Rows, int kRows, class Group>
+VEDETTE_INLINE inline void exact_sums(int64_t groups, Group&& group_at, const std::byte* const* rows, float* result,
+                                      int64_t result_stride) {
+  typename V::F acc[kRows];
+  VEDETTE_ROWS {
+    acc[r] = V::zero();
+  }
+  for (int64_t i = 0; i < groups; ++i) {
+    const int64_t g = in_order<kRows>(i, groups);
+    const auto group = group_at(g);
+    const int64_t at = g * Rows::kRecord, behind = at + Rows::kValues;
+    unroll<K::kParts>([&](auto part) VEDETTE_INLINE {
+      typename Rows::Dot dot[kRows];
+      VEDETTE_ROWS {
+        dot[r].start(first_sum<V, K>(rows[r] + behind, part));
+      }
+      unroll<K::kSteps>([&](auto j) VEDETTE_INLINE {
+        constexpr int kStep = part * K::kSteps + j;
+        const auto q = Rows::split(group.template factors<kStep>());
+        VEDETTE_ROWS {
+          dot[r].template add<j>(q, rows[r] + at + kStep * Rows::kStepBytes);
+        }
+      });
+      const StepScales<V> scales = group.scales(part);
+      VEDETTE_ROWS {
+        const std::byte* record = rows[r] + behind;
+        acc[r] = accumulate<V, K>(acc[r], scales, dot[r].total(), record, record + kMinusSums + sum_offset<K>(part));
+      }
+    });
+  }
+  VEDETTE_ROWS {
+    V::store(result + r * result_stride, acc[r]);
+  }
+}
+
+template <class V, class K, class Rows, int kRows>
+void integer_block_exact(const TileView& view, const std::byte* const* rows, float* result) {
+  for (int lane = 0; lane < kTileRows; lane += V::kLanes) {
+    const auto group = [&](int64_t g) VEDETTE_INLINE {
+      const PackedGroup<V, K> at = {view, view.planes + g * K::kGroupBytes + 4 * lane, g, lane};
+      if (lane == 0) prefetch_group<K>(view, at.planes, view.scales, g);
+      return at;
+    };
+    exact_sums<V, K, Rows, kRows>(view.groups, group, rows, result + lane, kTileRows);
+  }
+}
+
+// kWideBlock rows against tiles made ready, as WideKernel::run.
+template <class V, class K, class Rows>
+void ready_run(const TileView& view, const std::byte* bytes, int n_tiles, const std::byte* rows, size_t stride,
+               float* result, int64_t result_stride) {
+  static_assert(kWideBlock % V::kMaxRows == 0 && V::kLanes == kTileRows);
+  using Ready = ReadyGroup<V, K>;
+  for (int t = 0; t < n_tiles; ++t, bytes += view.groups * Ready::kBytes, result += kTileRows) {
+    const auto group = [&](int64_t g) VEDETTE_INLINE { return Ready{bytes + g * Ready::kBytes}; };
+    for (int first = 0; first < kWideBlock; first += V::kMaxRows) {
+      const std::byte* block[V::kMaxRows];
+      for (int r = 0; r < V::kMaxRows; ++r) block[r] = rows + static_cast<size_t>(first + r) * stride;
+      exact_sums<V, K, Rows, V::kMaxRows>(view.groups, group, block, result + first * result_stride, result_stride);
     }
   }
 }

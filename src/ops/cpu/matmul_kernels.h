@@ -43,19 +43,20 @@ using Kernel = void (*)(const TileView& view, const std::byte* const* rows, floa
 // Tiles that the kernels for many rows take at a time: a row's results are written together, and a panel stays in the
 // first-level cache meanwhile.
 inline constexpr int kWideTiles = 4;
-// Many rows: a tile's integers are unpacked to bytes once, [groups][8 packed steps][64], less their zero where the
-// scheme has one and the kernel wants signed bytes. Rows are taken kWideBlock at a time: as they are prepared, or laid
-// out as a panel once, [groups][panel_bytes].
+// Many rows: a tile is unpacked once, [groups][tile_bytes]: its integers as bytes, [8 packed steps][64], less their
+// zero where the scheme has one and the kernel wants signed bytes, and behind them what else the kernel keeps of a
+// group. Rows are taken kWideBlock at a time: as they are prepared, or laid out as a panel once, [groups][panel_bytes].
 struct WideKernel {
   int least_rows = kWideBlock;  // from which on it is faster than blocks of rows
   size_t panel_bytes = 0;       // of one group of a panel; 0: rows as they are prepared
   void (*unpack)(const TileView& view, std::byte* bytes) = nullptr;
   // rows: the first of kWideBlock prepared rows, `stride` bytes apart.
   void (*fill_panel)(const std::byte* rows, size_t stride, int64_t groups, std::byte* panel) = nullptr;
-  // result[row][tile][output] of n_tiles tiles, whose unpacked integers lie behind each other; a row's results begin
+  // result[row][tile][output] of n_tiles tiles, which lie unpacked behind each other; a row's results begin
   // result_stride floats behind those of the row before. rows: a panel, or prepared rows `stride` bytes apart.
   void (*run)(const TileView& view, const std::byte* bytes, int n_tiles, const std::byte* rows, size_t stride,
               float* result, int64_t result_stride) = nullptr;
+  size_t tile_bytes = size_t{kGroup} * kTileRows;  // of one group of an unpacked tile
 };
 
 // A kernel for exactly `rows` rows of one tile.
