@@ -44,6 +44,7 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16(data)), 16));
   }
   static void store(float* out, F x) { _mm256_storeu_ps(out, x); }
+  static void store(std::byte* out, I x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), x); }
 
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }

@@ -17,11 +17,11 @@
 // Four rows: 8 sums, 2 lines of weights, an activation and a product fit 16 registers.
 constexpr int kRowsAtOnce = 4;
 
-// Byte lines of one group: as packed, or unpacked by wide_unpack. Half h is h & 1 of tile h / 2.
+// Byte lines of one group: as packed, or made ready by ready_tile. Half h is h & 1 of tile h / 2.
 template <class K, bool wide>
 struct Lines {
   static constexpr bool kUnpacked = wide && K::kBits != 8;
-  static constexpr int kGroupBytes = kUnpacked ? 64 * 8 : K::kGroupBytes;
+  static constexpr int kGroupBytes = kUnpacked ? ReadyGroup<Avx2, K>::kBytes : K::kGroupBytes;
   const std::byte* group;
   size_t tile_bytes;
 
@@ -32,6 +32,13 @@ struct Lines {
       return Avx2::load(at + 64 * step);
     else
       return unpack<Avx2, K::kBits, step>(at);
+  }
+  VEDETTE_INLINE StepScales<Avx2> scales(const TileView& view, int64_t g, int part, int half) const {
+    const int lane = 8 * (half & 1);
+    if constexpr (kUnpacked)
+      return ReadyGroup<Avx2, K>{group + 4 * lane}.scales(part);
+    else
+      return load_scales<Avx2, K>(view, view.scales + static_cast<size_t>(half / 2) * view.scale_bytes, g, part, lane);
   }
 };
 
@@ -166,10 +173,7 @@ VEDETTE_INLINE inline void avx2_block(const TileView& view, const std::byte* pla
       P products;
       products.template run<part>(lines, rows, at);
       StepScales<Avx2> scales[kHalves];
-      unroll<kHalves>([&](auto h) VEDETTE_INLINE {
-        scales[h] = load_scales<Avx2, K>(view, view.scales + static_cast<size_t>(h / 2) * view.scale_bytes, g, part,
-                                         8 * (h & 1));
-      });
+      unroll<kHalves>([&](auto h) VEDETTE_INLINE { scales[h] = lines.scales(view, g, part, h); });
       unroll<kRows>([&](auto r) VEDETTE_INLINE {
         __m256i sum[kHalves];
         unroll<kHalves>([&](auto h) VEDETTE_INLINE {
@@ -195,17 +199,10 @@ void avx2_rows(const TileView& view, const std::byte* const* rows, float* result
   }
 }
 
-// Lines of [groups][8 packed steps][64]; 8-bit weights are read where they are.
+// 8-bit weights are read where they are.
 template <class K>
 void wide_unpack(const TileView& view, std::byte* bytes) {
-  if constexpr (K::kBits != 8) {
-    for (int64_t g = 0; g < view.groups; ++g)
-      for (int lane = 0; lane < kTileRows; lane += Avx2::kLanes)
-        unroll<8>([&](auto j) VEDETTE_INLINE {
-          const __m256i q = unpack<Avx2, K::kBits, j>(view.planes + g * K::kGroupBytes + 4 * lane);
-          _mm256_storeu_si256(reinterpret_cast<__m256i*>(bytes + g * 512 + 64 * j + 4 * lane), q);
-        });
-  }
+  if constexpr (K::kBits != 8) ready_tile<Avx2, K>(view, bytes);
 }
 
 template <class K, Compute compute>
@@ -214,7 +211,7 @@ void wide_run(const TileView& view, const std::byte* bytes, int n_tiles, const s
   static_assert(kWideBlock % kRowsAtOnce == 0);
   TileView tile = view;
   for (int t = 0; t < n_tiles; ++t) {
-    const std::byte* planes = K::kBits == 8 ? tile.planes : bytes + t * tile.groups * kGroup * kTileRows;
+    const std::byte* planes = K::kBits == 8 ? tile.planes : bytes + t * tile.groups * ReadyGroup<Avx2, K>::kBytes;
     for (int first = 0; first < kWideBlock; first += kRowsAtOnce) {
       const std::byte* block[kRowsAtOnce];
       for (int r = 0; r < kRowsAtOnce; ++r) block[r] = rows + static_cast<size_t>(first + r) * stride;
@@ -236,7 +233,8 @@ constexpr void set_avx2_kernels(KernelSet& set) {
   set.block[5] = {avx2_rows<K, compute, 1, 6>, 6};
   set.block[7] = {avx2_rows<K, compute, 1, 8>, 8};
   set_widths(set);
-  set.wide = {kWideBlock, 0, wide_unpack<K>, nullptr, wide_run<K, compute>};
+  set.wide = {
+      kWideBlock, 0, wide_unpack<K>, nullptr, wide_run<K, compute>, static_cast<size_t>(ReadyGroup<Avx2, K>::kBytes)};
 }
 
 // The common kernels where they are for floats, those above for integers.
